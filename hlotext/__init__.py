@@ -1,4 +1,4 @@
-"""hlotext: the Python toolkit for XLA's HLO text. Parse dumps, lint HLO in CI, rewrite HLO from programs.
+"""A Python toolkit for XLA's HLO text: parse dumps, lint HLO in CI, and rewrite HLO programmatically.
 
 >>> import hlotext as hlo
 >>> add = hlo.parse_instruction("add.936 = bf16[8,128]{1,0:T(8,128)(2,1)} add(exponential.183, broadcast.3115)")
@@ -164,20 +164,20 @@ __all__ = [
 
 
 def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>", only: bool = False) -> Module:
-    """The module of a text: with or without a header, or a single op line; the first of several modules.
+    """Parses a module: with or without a header, or a single op line. Of several modules, returns the first.
 
-    Bytes may also be a serialized proto, and a text protobuf's JSON of one (both need `hlotext[proto]`), packed or not.
-    `str(module)` is the text again, byte for byte (bytes that are not UTF-8 become surrogates).
+    Bytes may also be a serialized proto, and text protobuf's JSON of one (both need `hlotext[proto]`), compressed or
+    not. `str(module)` reproduces the text byte for byte; bytes that are not UTF-8 become surrogates.
 
     Args:
         text: The text or bytes.
-        strict: Raise an error for anything that this release does not know.
+        strict: Raise an error for anything unknown to this release.
         name: Name of the source in messages.
-        only: Raise InputError, which names them, if there are several modules.
+        only: Raise InputError if there are several modules; the message names them.
 
     Raises:
         HloSyntaxError: It is not HLO.
-        InputError: It is packed and damaged, or holds several modules.
+        InputError: It is compressed and damaged, or holds several modules.
     """
     data, modules = _as_text_or_modules(text, name)
     if modules:
@@ -194,21 +194,26 @@ def load(
     lazy: bool | None = None,
     only: bool = False,
 ) -> Module:
-    """The module of a path, an open file, or `-` for standard input; .gz, .xz and .zst are unpacked, told by content.
+    """Loads a module from a path, an open file, or `-` for standard input.
 
-    Also of what JAX and jaxlib hold (a lowered, compiled or exported function, an XlaComputation, an HloModule, a module of
-    MLIR), and of bytes: a serialized module, StableHLO, which needs jaxlib, as text or bytecode, in files too.
+    Files may be HLO text, XLA protos (`HloModuleProto`, `HloProto` as in `.hlo.pb`, `HloModuleProtoWithConfig`),
+    StableHLO (which needs jaxlib), or a profiler's trace (`.xplane.pb`) that holds one module; formats and compression
+    (.gz, .xz, .zst) are detected by content. Protos need `hlotext[proto]`. See `load_all` for files of several modules.
 
-    Protos are told by content too: `HloModuleProto`, `HloProto` (what XLA dumps as `.hlo.pb`), `HloModuleProtoWithConfig`,
-    and a profiler's trace (`.xplane.pb`) that holds one module; see `load_all` for more. They need `hlotext[proto]`.
+    Uncompressed files of 256 MB or more, in the form that XLA writes, are loaded lazily: computations are parsed on
+    first access. The result is the same, but errors inside a computation are raised on that access, and the file must
+    not be modified in place while the module is in use (InputError). To replace it, write a new file and rename it.
 
-    Of a file of 256 MB or more, not packed and of the form in which XLA writes text, computations are read when they are
-    touched; with `lazy` of a smaller file too, without it (False) never. The module is the same either way, but errors
-    inside a computation are raised on its first touch, and the file must not be changed in place while the module is used:
-    InputError then. (Write a new file and rename it.)
+    Args:
+        place: The path or file; or bytes; or an object of JAX or jaxlib (a lowered, compiled or exported function, an
+            XlaComputation, an HloModule, an MLIR module).
+        strict: Raise an error for anything unknown to this release.
+        lazy: True also loads smaller files lazily, False none; None decides by size.
+        only: Raise InputError if there are several modules, instead of returning the first.
 
-    Of a text of several modules the first; with `only` that is an InputError. Raises InputError (an OSError) for what cannot
-    be read, HloSyntaxError for what is not HLO.
+    Raises:
+        InputError: The file cannot be read (an OSError).
+        HloSyntaxError: It is not HLO.
     """
     if isinstance(place, str | os.PathLike) and place != "-" and (_is_large(place) if lazy is None else lazy):
         module = _syntax.lazy.lazy_module.load(os.fspath(place), strict=strict, infer=_infer_left_out)
@@ -227,7 +232,7 @@ def load(
 def load_all(
     place: str | os.PathLike[str] | IO[str] | IO[bytes], *, strict: bool = False
 ) -> Sequence[Module]:
-    """All modules of a file, in order; see `load`. Those of a profiler's trace are read when each is asked for.
+    """Loads all modules of a file, in order; see `load`. The modules of a profiler's trace are read on access.
 
     Raises InputError, HloSyntaxError.
     """
@@ -279,7 +284,7 @@ def _first(source: Source, strict: bool, only: bool) -> Module:
 
 
 def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> list[Module]:
-    """All modules of a text, a proto or its JSON, in order; see `parse`. Raises HloSyntaxError, InputError."""
+    """Parses all modules of a text, a proto or its JSON, in order; see `parse`. Raises HloSyntaxError, InputError."""
     data, modules = _as_text_or_modules(text, name)
     if modules:
         return list(modules)
@@ -316,7 +321,7 @@ def _several(name: str, modules: Sequence[Module]) -> InputError:
 
 
 def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
-    """Modules of a text as far as it can be read, with all errors, and notes on what this release does not know.
+    """Parses as much of a text as possible, collecting all errors, and notes on anything unknown to this release.
 
     Never raises on text. Bytes may also be a proto, as for `parse`.
     """
@@ -330,9 +335,9 @@ def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
 
 
 def parse_instruction(text: str, *, strict: bool = False) -> Instruction:
-    """One op line, as pasted from a dump. Operands that nothing defines become parameters of the shape written, or None.
+    """Parses one op line, as pasted from a dump. Undefined operands become parameters of the shape given, or None.
 
-    Raises HloSyntaxError; ValueError for a text that is a whole module.
+    Raises HloSyntaxError, or ValueError if the text is a whole module.
     """
     module = parse(text, strict=strict)
     if not module.entry.is_sugared:
@@ -341,10 +346,13 @@ def parse_instruction(text: str, *, strict: bool = False) -> Instruction:
 
 
 def infer_shape(instruction: Instruction) -> Shape:
-    """The shape of an instruction's result as its operands and attributes determine it, without layouts.
+    """Infers the shape of an instruction from its operands and attributes, without layouts.
 
-    What they leave open is taken from the stated shape. Raises ValueError: `ShapeInferenceError` where they do not fit
-    together, `CannotInfer` where they do not determine the shape and none is stated (both in `hlotext.semantics.infer`).
+    Parts that they leave open are taken from the instruction's current shape.
+
+    Raises:
+        ShapeInferenceError: Operands and attributes do not fit together.
+        CannotInfer: They do not determine the shape, and the instruction has none. Both are ValueErrors in `infer`.
     """
     return _semantics.infer.infer_shape(instruction)
 
@@ -355,10 +363,10 @@ def _infer_left_out(instruction: Instruction) -> Shape:
 
 
 def clear_caches() -> None:
-    """Gives back the memory that hlotext keeps for the next text, and what modules that nobody holds still take.
+    """Frees the memory held by hlotext's caches and by unreferenced modules.
 
-    Every cache is bounded (`hlotext/ir/caches.py`), so this is for long-lived processes that are done reading for a while.
-    Nothing changes but time: what is read next is slower at first.
+    Every cache is bounded, so this is only useful in long-lived processes that have finished parsing for a while.
+    Results do not change; the next parse is slower.
     """
     import gc
 
@@ -367,10 +375,10 @@ def clear_caches() -> None:
 
 
 def allow_gc_pauses(is_allowed: bool) -> None:
-    """Whether hlotext may pause Python's garbage collector, for the whole process, while it reads or checks a module.
+    """Sets whether hlotext may pause Python's garbage collector while it reads or checks a module.
 
-    It may unless told otherwise, since looking for garbage where there is none takes a third of the time of reading. The
-    environment variable `HLOTEXT_GC=untouched` forbids it from the start, the import included.
+    Applies to the whole process. Allowed by default, since collection takes a third of the parse time and finds
+    nothing. The environment variable `HLOTEXT_GC=untouched` disables it from the start, including during import.
     """
     _collector.allow(is_allowed)
 

@@ -1,6 +1,6 @@
-"""Read-only facts about modules: call graph and execution counts, communication, memory.
+"""Read-only facts about modules: call graph, execution counts, communication, sharding, source locations.
 
-Nothing here changes a module. Facts are computed on first access and cached until the module is edited.
+Facts are computed on first access and cached until the module is edited.
 """
 
 from typing import TYPE_CHECKING

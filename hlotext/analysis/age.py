@@ -156,10 +156,10 @@ _DUMPED = re.compile(r"(?:^|[/\\])(?:\d{10,}\.)?module_\d{4,18}\.[^/\\]+$")
 
 @fact
 def age_of(module: Module) -> XlaAge:
-    """Age of the XLA that wrote a module's text, from the text alone, as it was read.
+    """Determines the age of the XLA version that wrote a module, from the text alone, before any edits.
 
-    A module that was built or read from a proto is printed for this, and the form of print is no evidence. Some marks hold
-    for dumped files only, which are recognized by name. See `Compilation.age` for a whole dump.
+    A module that was built or read from a proto is printed for this, and its style of printing is ignored. Some
+    evidence is valid for dumped files only, which are recognized by name. See `Compilation.age` for a whole dump.
     """
     source = module.source
     if source is None:
@@ -179,7 +179,7 @@ def _parts_once(module: Module, text: str) -> str:
 
 
 def age_for(module: Module, age: XlaAge | date | str | None = None) -> XlaAge:
-    """The given age, else that of a module's text."""
+    """Returns the given age, or else the age of the module's text."""
     return as_age(age) or age_of(module)
 
 

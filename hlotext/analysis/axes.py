@@ -18,7 +18,7 @@ from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList, ReplicaGr
 
 
 class MeshSource(enum.Enum):
-    """Where a mesh is known from, the best first."""
+    """Source of a mesh, most reliable first."""
 
     GIVEN = "as given"
     SHARDY = "the module's xla.sdy.meshes"
@@ -30,24 +30,23 @@ class MeshSource(enum.Enum):
 
 @attrs.frozen
 class FoundMesh:
-    """The mesh that a module's devices form."""
+    """The device mesh of a module, and where it was found."""
 
     mesh: DeviceMesh
     source: MeshSource
 
     @property
     def has_names(self) -> bool:
-        """True if the axes have the program's own names, and not `axis_0` as XLA too calls them where it knows none."""
+        """True if the axes are named by the program; False for generated names such as `axis_0`."""
         if self.source is MeshSource.GROUPS:
             return not all(map(is_invented, self.mesh.names))
         return self.source is not MeshSource.INFERRED
 
 
 def mesh_of(module: Module, given: DeviceMesh | FoundMesh | None = None) -> FoundMesh | None:
-    """The mesh of a module: given, or found in another text of the module, else its own.
+    """The mesh of a module: the given one, else the first mesh in the text, else one inferred from replica groups.
 
-    Its own is the first that the text names or that its groups form; None if there is none. Raises ValueError if the
-    given one has another number of devices than the module.
+    None if there is no mesh. Raises ValueError if the number of devices of the given mesh is not the module's.
     """
     if given is None:
         return _own_mesh(module)
@@ -113,9 +112,9 @@ def _meshes(module: Module) -> Iterator[tuple[DeviceMesh, MeshSource]]:
 
 
 def axes_of(module: Module, one: Communication, mesh: DeviceMesh | None) -> tuple[str, ...] | None:
-    """The mesh axes of a communication; for a permute the one along which all pairs differ.
+    """The mesh axes of a communication; for a permute, the axis along which all pairs differ.
 
-    Empty for a single participant; None if they fit no axes, or if unknown.
+    Empty for a single participant; None if unknown or if they do not match any axes.
     """
     if mesh is None:
         return None

@@ -11,7 +11,7 @@ from hlotext.ir.nodes.module import Module
 
 
 class Backend(enum.Enum):
-    """A kind of device. The text does not name it; see `backend_of`."""
+    """The platform of a module. The text does not state it; see `backend_of`."""
 
     TPU = "tpu"
     GPU = "gpu"
@@ -25,10 +25,10 @@ GPU_FINGERPRINT = "fingerprint_before_lhs"
 
 @fact
 def backend_of(module: Module) -> Backend | None:
-    """The device that an optimized module is for; None if unknown, as before optimization.
+    """The platform that an optimized module was compiled for; None if unknown, as before optimization.
 
-    Tiled layouts are those of TPU; the GPU compiler leaves a fingerprint in the header and has its own custom-call targets;
-    an optimized module with neither is for CPU.
+    TPU modules have tiled layouts. The GPU compiler leaves a fingerprint in the header and has its own custom-call
+    targets. An optimized module with neither is for CPU.
     """
     has_gpu_sign = GPU_FINGERPRINT in module.attributes.get("frontend_attributes", {})
     if any(shape.layout is not None and shape.layout.tiles for shape in distinct_shapes(module)):
@@ -46,5 +46,5 @@ def backend_of(module: Module) -> Backend | None:
 
 @fact
 def is_optimized(module: Module) -> bool:
-    """True if the compiler has made its choices: the module is scheduled, or holds fusions."""
+    """True if the module is scheduled or has fusions, so the compiler has optimized it."""
     return module.is_scheduled or any(one._head.opcode == "fusion" for one in module.instructions())

@@ -44,9 +44,9 @@ MOST_RUNS = 1 << 63
 
 @attrs.frozen
 class CallEdge:
-    """One instruction calls one computation.
+    """A call of one computation by one instruction.
 
-    It stores the caller's position instead of the node, so that computations read for the graph can be freed.
+    Stores the caller's position instead of the node, so that lazily loaded computations can be unloaded.
     """
 
     computation: Computation
@@ -61,16 +61,18 @@ class CallEdge:
 
     @property
     def caller(self) -> Instruction:
+        """The calling instruction."""
         return self.computation._instructions[self.place]
 
     @property
     def use(self) -> str:
+        """Use of the computation, such as loop body, branch or reducer, from opcode and attribute."""
         return _USES.get((self.opcode, self.attribute), APPLIED)
 
 
 @attrs.frozen(eq=False)
 class CallGraph:
-    """The calls of a module, computed once. It holds no instructions, so it is small compared with the module."""
+    """The call graph of a module. Holds no instructions, so it is small compared with the module."""
 
     module: Module
     callers: Mapping[Computation, tuple[CallEdge, ...]]
@@ -90,35 +92,35 @@ class CallGraph:
     """Cache of `loop_call`, so that asking it of every computation of a long chain of calls walks the chain once."""
 
     def loops(self) -> Iterator[tuple[Instruction, int | None]]:
-        """Every while, and how often its body runs."""
+        """Yields every while with its trip count; None if unknown."""
         for (computation, place), trip in self.trips.items():
             yield computation._instructions[place], trip
 
     def sequential_instructions(self) -> Iterator[Instruction]:
-        """The instructions that run one by one: not those in fusions, nor those of reducers."""
+        """Yields instructions that execute individually: not those inside fusions or reducers."""
         for computation in self.module.computations:
             if computation in self.stepped:
                 yield from computation
 
     def call(self, computation: Computation | None) -> CallEdge | None:
-        """The first call of a computation in the text."""
+        """The first call of a computation in the text; None if it is never called."""
         edges = self.callers.get(computation) if computation is not None else None
         return edges[0] if edges else None
 
     def caller(self, computation: Computation | None) -> Instruction | None:
-        """The first instruction in the text that calls a computation."""
+        """The first instruction in the text that calls a computation; None if it is never called."""
         call = self.call(computation)
         return call.caller if call is not None else None
 
     def use(self, computation: Computation) -> str:
-        """Use of a computation; the first call in the text decides."""
+        """Use of a computation, by its first call in the text."""
         if computation is self.module.entry:
             return ENTRY
         edges = self.callers.get(computation)
         return edges[0].use if edges else UNUSED
 
     def loop_call(self, computation: Computation) -> CallEdge | None:
-        """The call by the innermost while in which a computation runs; None outside all loops."""
+        """The call edge of the innermost while that contains a computation; None outside all loops."""
         known, path = self._loop_calls, dict[Computation, None]()
         found: CallEdge | None = None
         while computation not in path:
@@ -135,7 +137,7 @@ class CallGraph:
         return found
 
     def with_trips(self, trips: Mapping[str, int]) -> CallGraph:
-        """The call graph with given trip counts by loop body, which override the text.
+        """A call graph with the given trip counts by loop body, which override those in the text.
 
         Raises ValueError for a name that is not a loop body.
         """
@@ -154,9 +156,9 @@ class CallGraph:
         )
 
     def most(self, own: Mapping[Computation, int]) -> int | None:
-        """The most that one run of the module can add up to, of what each computation adds in each of its runs.
+        """Upper bound on a total over one run of the module, given the contribution of each computation per execution.
 
-        Of a conditional the branch counts that adds most. None where a loop of unknown trip count adds anything.
+        Conditionals count their most expensive branch. None if a loop of unknown trip count contributes.
         """
         callees = self._callees()
         totals: dict[Computation, int] = {}
@@ -185,7 +187,7 @@ class CallGraph:
         return {computation: tuple(edges) for computation, edges in found.items()}
 
     def loop_around(self, computation: Computation) -> Instruction | None:
-        """The innermost while in which a computation runs; None outside all loops."""
+        """The innermost while that contains a computation, directly or through calls; None outside all loops."""
         call = self.loop_call(computation)
         return call.caller if call is not None else None
 
@@ -244,7 +246,7 @@ class Calls:
 
 @fact
 def call_graph(module: Module) -> CallGraph:
-    """Finds every call of a module, and from the trip counts of its loops how often each computation runs."""
+    """Builds the call graph of a module, with execution counts from the trip counts of loops."""
     calls = Calls(module)
     for computation in module.walk(only_callers=True):
         calls.add(computation)

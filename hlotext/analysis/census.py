@@ -16,7 +16,7 @@ from hlotext.ir.values.shape import Shape
 
 @attrs.frozen
 class Census:
-    """The instructions of a module by what they are."""
+    """The instructions of a module, grouped by category."""
 
     instructions: Sequence[Instruction]
     """All, in the order of the computations."""
@@ -30,7 +30,7 @@ class Census:
 
 @fact
 def census(module: Module) -> Census:
-    """Counts a module. Loops that the interpreter need not run itself: a third of the time of plain ones."""
+    """Counts the instructions of a module by category."""
     every = list(chain.from_iterable([c._instructions for c in module.computations]))
     # What is found by number is found sooner: equal heads and sets of attributes are nearly always one object each.
     heads = [id(one._head) for one in every]

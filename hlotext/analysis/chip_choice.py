@@ -22,7 +22,7 @@ ChipSource = Literal["given", "folder", "text", "assumed"]
 
 @attrs.frozen
 class ChipChoice:
-    """A chip, and why it is this one."""
+    """A chip, with the reason it was chosen."""
 
     chip: Chip
     source: ChipSource
@@ -31,12 +31,12 @@ class ChipChoice:
 
     @property
     def is_known(self) -> bool:
-        """False where the chip is assumed."""
+        """False if the chip is only assumed."""
         return self.source != "assumed"
 
     @property
     def text(self) -> str:
-        """The chip and why it is this one, for where no other can be set."""
+        """The chip and the reason it was chosen, for output where no other chip can be set."""
         if self.source == "assumed":
             return f"one of {', '.join(self.candidates)}; assuming {self.chip.name}"
         return str(self)
@@ -52,11 +52,16 @@ class ChipChoice:
 def choose_chip(
     module: Module, given: Chip | None = None, named: Chip | None = None, backend: Backend | None = None
 ) -> ChipChoice | None:
-    """The chip of a module: `given` by the user, else `named` by its dump folder, else one that fits the text of a TPU
-    module.
+    """Chooses the chip of a module: `given`, else `named`, else for a TPU module one that fits the text.
 
-    A named chip of another platform than the module's is ignored. `backend` is the platform, if the text alone does not
-    show it. None for another platform whose chip is unknown.
+    Args:
+        module: The module.
+        given: The chip set by the user.
+        named: The chip named by the dump folder. Ignored if it is of another platform than the module.
+        backend: The platform, if the text alone does not show it.
+
+    Returns:
+        The chip and the reason; None if the chip is unknown and the platform is not TPU.
     """
     if given is not None:
         return ChipChoice(given, "given", (given.name,))

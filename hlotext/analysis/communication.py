@@ -28,7 +28,7 @@ KINDS = {name: one.kind for name, one in traits.COMMUNICATION.items() if name no
 
 
 class Interconnect(enum.Enum):
-    """Link that carries a communication."""
+    """The link that carries a communication."""
 
     DEVICE = "device links"
     """Between devices of one slice or node: ICI on TPU, NVLink on GPU."""
@@ -40,7 +40,7 @@ class Interconnect(enum.Enum):
 
 @attrs.frozen(eq=False)
 class Communication:
-    """One communication of a module."""
+    """A collective or a transfer of a module."""
 
     instruction: Instruction
     """The collective or transfer itself, possibly in the body of an `async-start` or of a fusion."""
@@ -82,42 +82,42 @@ class Communication:
 
     @property
     def computation(self) -> Computation | None:
-        """The computation of `start`."""
+        """The computation that contains `start`."""
         return self.start.computation
 
     @property
     def fusion(self) -> Instruction | None:
-        """The fusion that it is part of."""
+        """The fusion that contains it; None if it is not fused."""
         return self.fusion_call.caller if self.fusion_call is not None else None
 
     @property
     def loop(self) -> Instruction | None:
-        """The innermost while that it runs in."""
+        """The innermost while that contains it; None outside loops."""
         return self.loop_call.caller if self.loop_call is not None else None
 
     @property
     def sent_shapes(self) -> tuple[Shape, ...]:
-        """The arrays whose bytes `operand_bytes` counts, without layouts; no tokens, and nothing whose shape is unknown."""
+        """The arrays counted by `operand_bytes`, without layouts; tokens and unknown shapes are omitted."""
         shapes = _sent_shapes(self.instruction)
         return tuple(array.without_layout() for shape in shapes for _, array in arrays_of(shape))
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Element types of `sent_shapes`, each once."""
+        """Element types of `sent_shapes`, without duplicates."""
         return tuple(dict.fromkeys(shape.element_type.name for shape in self.sent_shapes))
 
     @property
     def wire_bytes(self) -> int | None:
-        """Bytes that each device sends when it runs once, by the ring algorithm (as NCCL's bus bandwidth counts).
+        """Bytes that each device sends per execution with the ring algorithm, counted as NCCL's bus bandwidth.
 
-        With n devices: all-gather (n-1)/n of the result, reduce-scatter and all-to-all (n-1)/n of the operands,
-        all-reduce twice that; permutes, broadcasts and sends all of the operands, for a device that is a source. Of a
-        ragged-all-to-all it is at most so much. None where n is not known and matters.
+        With n devices: (n-1)/n of the result for all-gather, (n-1)/n of the operands for reduce-scatter and all-to-all,
+        twice that for all-reduce; all of the operands for permutes, broadcasts and sends, on a device that is a source.
+        An upper bound for ragged-all-to-all. None if n matters and is unknown.
         """
         return self.wire_bytes_by("ring")
 
     def wire_bytes_by(self, algorithm: Algorithm) -> int | None:
-        """Bytes sent by each device under an algorithm: `ring` or `tree`. Raises ValueError for another."""
+        """Bytes sent by each device with an algorithm, `ring` or `tree`. Raises ValueError for other names."""
         if algorithm not in ALGORITHMS:
             raise ValueError(f"unknown algorithm {algorithm!r}; known: {', '.join(ALGORITHMS)}")
         if self.pairs is not None and all(len(set(pair)) == 1 for pair in self.pairs):
@@ -129,20 +129,20 @@ class Communication:
 
     @property
     def sent_bytes(self) -> int:
-        """`wire_bytes`, and 0 where that is not known: for comparing with a threshold."""
+        """`wire_bytes`, or 0 if unknown. For comparison with a threshold."""
         return self.wire_bytes or 0
 
     @property
     def is_at_most(self) -> bool:
-        """True if what is sent is known only when it runs, so that `wire_bytes` bounds it."""
+        """True if the amount sent is only known at run time, so that `wire_bytes` is an upper bound."""
         return self.kind == "ragged-all-to-all"
 
 
 @fact
 def communications(module: Module) -> tuple[Communication, ...]:
-    """Every communication, in the order of the text; one implemented by a chain of fusions counts once.
+    """All communications, in the order of the text. One implemented by a chain of fusions counts once.
 
-    A send and a recv that implement a collective between slices in the megascale runtime count as one.
+    A send/recv pair that implements a collective between slices (Megascale) counts as one.
     """
     graph = call_graph(module)
     found: dict[tuple[str, str] | Instruction, Instruction] = {}

@@ -45,7 +45,7 @@ def group_mode(instruction: Instruction) -> CollectiveGroupMode:
 
 @attrs.frozen
 class Devices:
-    """For how many devices a module was compiled."""
+    """Number of devices that a module was compiled for."""
 
     replicas: int | None
     """None if unknown. Also for the next field."""
@@ -56,11 +56,11 @@ class Devices:
 
 @fact
 def devices_of(module: Module) -> Devices:
-    """The devices of a module: by its header, else by what its groups and shardings name.
+    """Number of devices of a module: from its header, else from its replica groups and shardings.
 
-    XLA omits a count of one, and both counts before compilation. Old releases always omitted both, so without other evidence
-    of several devices a missing count means one only in texts of newer releases, recognized by stack-frame tables, for
-    example.
+    XLA omits counts of 1, and omits both counts before compilation. Old releases always omitted both, so without other
+    evidence of several devices a missing count means 1 only in texts of newer releases, which are recognized by
+    stack-frame tables, for example.
     """
     attributes = module.attributes
     replicas, partitions = (attributes.get(name) for name in ("replica_count", "num_partitions"))
@@ -120,7 +120,7 @@ def _most(instruction: Instruction) -> int:
 
 
 def shardings_of(module: Module) -> Iterator[Sharding]:
-    """Every sharding in a module, of tuples each part; equal ones once for each attribute text."""
+    """Yields every sharding in a module, those of tuples element by element; duplicate attributes are visited once."""
     for instruction in census(module).attribute_sets:
         if instruction.sharding is not None:
             yield from instruction.sharding.tuple_elements
@@ -156,10 +156,10 @@ def participant_count(module: Module, instruction: Instruction) -> int | None:
 
 
 def participant_groups(module: Module, instruction: Instruction) -> tuple[tuple[int, ...], ...] | None:
-    """The groups of a collective as device numbers, whatever its own numbers mean.
+    """The groups of a collective as global device numbers, for every group mode.
 
-    Device i is replica i // partitions and partition i % partitions. None if their number is unknown or above 2^20, for
-    axes that fit no mesh, and without groups.
+    Device i is replica i // partitions and partition i % partitions. None if the number of devices is unknown or above
+    2^20, if axes do not match a mesh, or without groups.
     """
     if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:
         return None

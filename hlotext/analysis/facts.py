@@ -14,9 +14,9 @@ _T = TypeVar("_T")
 
 
 def fact(find: Callable[Concatenate[Module, _P], _T]) -> Callable[Concatenate[Module, _P], _T]:
-    """Caches a function of a module, and of further hashable arguments, per revision of the module.
+    """Decorator that caches a function of a module, per revision and per hashable arguments.
 
-    The result is stored on the module and freed with it. Callers must not modify it.
+    Results are stored on the module and freed with it. Callers must not modify them.
     """
     whole = f"{find.__module__}.{find.__qualname__}"
 

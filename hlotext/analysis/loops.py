@@ -23,7 +23,7 @@ _CHANGING = (traits.HOST_EFFECTS - traits.DONES) | {"custom-call", "parameter", 
 
 @attrs.frozen
 class Loop:
-    """A while loop that runs."""
+    """A while loop that is executed."""
 
     instruction: Instruction
     trips: int | None
@@ -35,7 +35,7 @@ class Loop:
 
 
 def loops(module: Module) -> tuple[Loop, ...]:
-    """The while loops of a module in the order in which they are called."""
+    """The while loops of a module, in call order."""
     graph = call_graph(module)
     round_bytes: Counter[Computation] = Counter()
     for one in graph.sequential_instructions():
@@ -58,10 +58,10 @@ def loops(module: Module) -> tuple[Loop, ...]:
 
 
 def invariant_instructions(loop: Instruction) -> frozenset[Instruction]:
-    """The instructions of a while's body that compute the same value in every iteration.
+    """Loop-invariant instructions of a while's body: those that compute the same value in every iteration.
 
-    Elements of the state that the body forwards unchanged, constants, and everything computed from these alone. Empty if the
-    state is not a tuple with separate elements.
+    These are the elements of the state that the body forwards unchanged, constants, and everything computed from these
+    alone. Empty if the state is not a tuple.
     """
     module = loop.computation.module if loop.computation is not None else None
     return _invariant(loop) if module is None else _known_invariant(module, loop)

@@ -20,10 +20,14 @@ _AXIS = re.compile(r"\s*([^=,\s][^=,]*?)\s*=\s*([0-9]{1,18})\s*")
 
 
 def parse_mesh(text: str, device_order: Sequence[int] | None = None) -> DeviceMesh:
-    """The mesh of `dp=2,tp=4`: names and sizes of its axes, the most major first.
+    """Parses a mesh such as `dp=2,tp=4`: axis names and sizes, most major first.
 
-    `device_order` is the device number at each position of the mesh, row-major; by default 0, 1, 2, ...
-    Raises ValueError for another text, for duplicate or empty axes, and for an order that is not a permutation.
+    Args:
+        text: The axes.
+        device_order: Device number at each position of the mesh, row-major; 0, 1, 2, ... by default.
+
+    Raises:
+        ValueError: Invalid text, duplicate or empty axes, or an order that is not a permutation.
     """
     axes: dict[str, int] = {}
     for part in text.split(","):
@@ -40,7 +44,7 @@ def parse_mesh(text: str, device_order: Sequence[int] | None = None) -> DeviceMe
 
 @attrs.frozen
 class DeviceMesh:
-    """Devices on a grid with named axes, for asking along which of them devices are grouped."""
+    """A grid of devices with named axes. Maps replica groups to the axes they span."""
 
     names: tuple[str, ...]
     """The most major axis first."""
@@ -64,20 +68,21 @@ class DeviceMesh:
 
     @property
     def num_devices(self) -> int:
+        """Number of devices: the product of the axis sizes."""
         return math.prod(self.sizes)
 
     @classmethod
     def of(cls, mesh: Mesh) -> DeviceMesh:
-        """The mesh of a sharding or of replica groups. Raises ValueError where its device ids do not fit it."""
+        """Creates the mesh of a sharding or of replica groups. Raises ValueError if the device ids do not fit it."""
         ids = mesh.device_assignment
         order = tuple(itertools.islice(ids.devices(), MOST_DEVICES + 1)) if ids is not None else None
         return cls(mesh.axis_names, mesh.axis_sizes, order)
 
     def axes_of(self, groups: ReplicaGroups | Groups) -> tuple[str, ...] | None:
-        """The axes along which the devices of each group differ, the most major first: `("dp",)`.
+        """The axes along which the devices of each group differ, most major first: `("dp",)`.
 
-        Parts of axes are written as XLA does: `tp:(1)2` is the more major half of an axis of four. Empty for groups of one
-        device each; None if the groups do not form a grid along the mesh's axes.
+        Parts of axes are written as in XLA: `tp:(1)2` is the more major half of an axis of size 4. Empty for groups of
+        one device; None if the groups do not form a grid along the axes.
         """
         if isinstance(groups, ReplicaGroups):
             if groups not in self._known:
@@ -154,9 +159,9 @@ class DeviceMesh:
         return strides[: len(self.sizes)][::-1]
 
     def shift_of(self, pairs: Iterable[Sequence[int]]) -> tuple[str, int] | None:
-        """The axis along which every pair goes, and how many devices on: `("pp", 1)`. None where they differ in that.
+        """The axis along which all pairs shift, and the distance: `("pp", 1)`. None if pairs disagree.
 
-        The distance is counted around the axis, in the shorter direction.
+        The distance is taken around the axis in the shorter direction.
         """
         found: tuple[int, int] | None = None
         for pair in pairs:
@@ -180,7 +185,7 @@ class DeviceMesh:
         return self.names[number], shift if 2 * shift <= self.sizes[number] else shift - self.sizes[number]
 
     def axes_of_pairs(self, pairs: Iterable[Sequence[int]]) -> tuple[str, ...] | None:
-        """The axes on which source and target of any pair differ; None for numbers that are not in the mesh."""
+        """The axes along which source and target of any pair differ; None if a device is not in the mesh."""
         differing: set[int] = set()
         for pair in pairs:
             places = [self._coordinates(device) for device in pair]

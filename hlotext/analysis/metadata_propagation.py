@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class MetadataSource(enum.Enum):
-    """Where something that is said of an instruction comes from."""
+    """Source of an instruction's metadata: its own, or the instruction it was propagated from."""
 
     OWN = "itself"
     BODY = "what it runs"
@@ -42,9 +42,13 @@ def callers_first(module: Module) -> tuple[Computation, ...]:
 def propagated(
     module: Module, own: Callable[[Instruction], T | None]
 ) -> dict[Instruction, tuple[T, MetadataSource]]:
-    """Metadata of each instruction: its own, else propagated from its surroundings, callers first.
+    """Metadata of each instruction: its own, else propagated from its neighbors, callers first.
 
-    Linear in the module. Arguments of the module and instructions without any source nearby are missing.
+    Takes time linear in the module. Arguments of the module, and instructions without any source nearby, are omitted.
+
+    Args:
+        module: The module.
+        own: Returns the metadata of an instruction itself; None if absent.
     """
     graph = call_graph(module)
     found: dict[Instruction, tuple[T, MetadataSource]] = {}

@@ -24,7 +24,7 @@ _MOST_CALLS = 16
 
 @attrs.frozen
 class SourceLocation:
-    """A line of a source program: the innermost frame of an instruction."""
+    """A line of the source program: the innermost frame of an instruction."""
 
     file: str
     line: int
@@ -50,13 +50,13 @@ class CalledLine:
 
 @attrs.define
 class SourceLocations:
-    """Finds places, each stack frame of the module once."""
+    """Resolves the source locations of instructions; each stack frame is resolved once."""
 
     _places: dict[int, SourceLocation | None] = attrs.field(factory=dict)
     _called: dict[int, CalledLine | None] = attrs.field(factory=dict)
 
     def called(self, instruction: Instruction) -> CalledLine | None:
-        """The innermost frame and the next one; None where the text has none."""
+        """The innermost frame and its caller; None if the instruction has no frame."""
         own = self.place(instruction)
         if own is None or instruction.metadata is None or not (number := instruction.metadata.stack_frame_id):
             return None if own is None else CalledLine(own, None)
@@ -67,7 +67,7 @@ class SourceLocations:
         return self._called[number]
 
     def place(self, instruction: Instruction) -> SourceLocation | None:
-        """The innermost frame; None where the text has none."""
+        """The innermost frame; None if the instruction has no frame."""
         metadata = instruction._attributes.get("metadata")
         if metadata is None:
             return None
@@ -85,16 +85,16 @@ class SourceLocations:
 
 
 def responsible_frame(instruction: Instruction) -> StackFrame | None:
-    """The innermost Python frame that an instruction is there for; None where the text names none near it."""
+    """The innermost Python frame responsible for an instruction; None if unknown."""
     cause = _cause(instruction)
     return cause.innermost_frame if cause is not None else None
 
 
 def responsible_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
-    """The Python frames that an instruction is there for, innermost first; empty where the text names none near it.
+    """The Python frames responsible for an instruction, innermost first; empty if unknown.
 
-    Its own; else that of what it runs, as a wrapper does; else, for what compilers insert, such as copies, that of what
-    made its operands; else that of the nearest user; else that of the call that it is part of.
+    In order: its own frames; those of the computation that it wraps; for instructions that compilers insert, such as
+    copies, those of the producers of its operands; those of the nearest user; those of the enclosing call.
     """
     cause = _cause(instruction)
     return cause.frames if cause is not None else ()

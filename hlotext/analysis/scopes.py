@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Phase(enum.Enum):
-    """Part of a training step that an operation belongs to, by its `op_name`."""
+    """Phase of a training step, derived from `op_name`."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
@@ -48,7 +48,7 @@ TOP = "(top level)"
 
 @attrs.frozen
 class Scope:
-    """Where an instruction belongs in the program."""
+    """The scope of an instruction in the source program."""
 
     path: tuple[str, ...]
     """Names from the outside in; empty without a scope. The parenthesized paths above are ours."""
@@ -59,7 +59,7 @@ class Scope:
 
     @property
     def is_inherited(self) -> bool:
-        """True if another instruction says it."""
+        """True if the scope was propagated from another instruction."""
         return self.source is not MetadataSource.OWN
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class Scopes:
         return found
 
     def folded(self, scope: Scope) -> tuple[str, ...]:
-        """The path with repeated names made one: `layer_0/mlp` and `layer_1/mlp` are both `layer_*/mlp`."""
+        """The path with numbered names merged: `layer_0/mlp` and `layer_1/mlp` both become `layer_*/mlp`."""
         return tuple(
             starred if (starred := _starred(name)) in self._repeated else name for name in scope.path
         )
@@ -103,7 +103,7 @@ _COPYING = frozenset(name for name in OPCODES if name == "copy" or name.startswi
 
 @fact
 def scopes(module: Module) -> Scopes:
-    """The scope of every instruction: its own, or else that of the call, the nearest user or a producer."""
+    """The scope of every instruction: its own, else that of the call, the nearest user or a producer."""
     names = _OpNames(module)
     found = propagated(module, names.of)
     # By identity, since equal ones are nearly always one object; `found` keeps them.
@@ -130,14 +130,14 @@ def scopes(module: Module) -> Scopes:
 def source_locations(module: Module) -> Mapping[Instruction, tuple[SourceLocation, MetadataSource]]:
     """The source line of every instruction that has one, propagated like scopes.
 
-    Some collectives have that of another instruction: see `collective_cause`.
+    Some collectives have the line of another instruction: see `collective_cause`.
     """
     return _propagated_lines(module, SourceLocations().place)
 
 
 @fact
 def called_lines(module: Module) -> Mapping[Instruction, tuple[CalledLine, MetadataSource]]:
-    """The same lines, each with the line that called its function."""
+    """The source line of every instruction that has one, with the line that called its function."""
     return _propagated_lines(module, SourceLocations().called)
 
 

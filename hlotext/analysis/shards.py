@@ -22,11 +22,11 @@ from hlotext.ir.values.sharding import OpSharding, Sharding
 
 @fact
 def is_partitioned(module: Module) -> bool:
-    """True if shapes are those of one device already, so that shardings must not be applied again.
+    """True if shapes are already per device, so shardings must not be applied again.
 
-    This holds after optimization for several partitions. The text does not name its stage; a schedule and fusions are
-    evidence. Before optimization it is one that the partitioner has left: with communication, and without a sharding inside
-    or a mark that the partitioner takes out. Arguments and the result keep theirs.
+    The text does not name its stage. A schedule or fusions in a module for several partitions are evidence; before
+    optimization, the evidence is communication with no sharding or partitioner annotation left inside. Arguments and
+    the result keep their shardings after partitioning.
     """
     partitions = devices_of(module).partitions
     if partitions == 1:
@@ -55,7 +55,7 @@ def _has_been_split(module: Module) -> bool:
 
 @attrs.frozen
 class Shard:
-    """One array as the program has it and as one device holds it."""
+    """An array as the program defines it, and the part that one device holds."""
 
     instruction: Instruction
     index: tuple[int, ...]
@@ -71,13 +71,13 @@ class Shard:
 
     @property
     def global_bytes(self) -> int | None:
-        """Bytes of the whole array with layout and padding; None where it or its size is not known."""
+        """Bytes of the whole array including layout and padding; None if unknown."""
         size = array_bytes(self.shape) if self.shape is not None else None
         return size[0] if size is not None else None
 
     @property
     def device_bytes(self) -> int | None:
-        """Bytes that one device allocates; None where it is not known what it holds."""
+        """Bytes that one device allocates for its part; None if unknown."""
         if self.problem is not None:
             return None
         size = array_bytes(self.shard_shape)
@@ -90,8 +90,7 @@ class Shard:
 
     @property
     def padding_fraction(self) -> float | None:
-        """The share of all parts that holds nothing because sizes divide unevenly; None where the whole is not known, or
-        what one device holds."""
+        """Fraction of all parts that is padding because sizes divide unevenly; None if a size is unknown."""
         return (
             padding_fraction_of(self.shape, self.sharding)
             if self.shape is not None and self.sharding is not None and self.problem is None
@@ -115,12 +114,12 @@ def padding_fraction_of(shape: Shape, sharding: Sharding) -> float | None:
 
 
 def argument_shards(module: Module) -> tuple[Shard, ...]:
-    """The arrays of the module's arguments, in order."""
+    """Shards of the module's arguments, array by array, in order."""
     return tuple(shard for parameter in module.entry.parameters for shard in shards_of(module, parameter))
 
 
 def result_shards(module: Module) -> tuple[Shard, ...]:
-    """The arrays of the module's result, by the sharding of its root or of what makes each."""
+    """Shards of the module's result, array by array, using the sharding of the root or of each producer."""
     if not len(module.entry):
         return ()
     root = module.entry.root
@@ -133,7 +132,7 @@ _NOT_MADE = traits.TUPLES | {"parameter"}
 
 
 def largest_shards(module: Module, count: int) -> tuple[Shard, ...]:
-    """The largest values on one device that have a sharding and are not arguments, largest first."""
+    """The largest per-device values that have a sharding and are not arguments, largest first."""
     found = [
         shard
         for instruction in census(module).instructions
@@ -144,7 +143,7 @@ def largest_shards(module: Module, count: int) -> tuple[Shard, ...]:
 
 
 def shards_of(module: Module, instruction: Instruction) -> Iterator[Shard]:
-    """The arrays of an instruction's result, each with its part."""
+    """Yields a shard for each array of an instruction's result."""
     shape = instruction.shape
     if shape is None:
         return

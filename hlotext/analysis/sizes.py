@@ -31,7 +31,7 @@ class Total:
     """Arrays among them whose size cannot be known, because a dimension is unbounded."""
 
     def plus(self, shape: Shape, count: int = 1) -> Total:
-        """The total with a number of further arrays of that shape."""
+        """This total with `count` more arrays of a shape."""
         size = array_bytes(shape)
         if size is None:
             return attrs.evolve(self, arrays=self.arrays + count, unsized=self.unsized + count)
@@ -47,7 +47,7 @@ class Total:
 
 @weighted_cache(65536)
 def array_bytes(shape: Shape) -> tuple[int, int] | None:
-    """Allocated and unpadded bytes of an array; None where they cannot be known."""
+    """Allocated and unpadded bytes of an array; None if unknown."""
     try:
         return allocated_bytes(shape), unpadded_bytes(shape)
     except LayoutError:
@@ -55,7 +55,7 @@ def array_bytes(shape: Shape) -> tuple[int, int] | None:
 
 
 def arrays_of(shape: Shape | None) -> tuple[tuple[tuple[int, ...], Shape], ...]:
-    """The arrays of a shape, each with its shape index; of a buffer the array inside, of tokens nothing."""
+    """The arrays in a shape with their shape indices. A buffer counts as the array inside; tokens are omitted."""
     if shape is None:
         return ()
     return (((), shape),) if shape.is_array else _arrays_inside(shape)
@@ -68,13 +68,13 @@ def _arrays_inside(shape: Shape) -> tuple[tuple[tuple[int, ...], Shape], ...]:
 
 
 def memory_space(array: Shape) -> int:
-    """The memory space number of an array."""
+    """Memory space number of an array; 0 by default."""
     return array.layout.memory_space if array.layout is not None else 0
 
 
 @weighted_cache(65536)
 def total_of(shape: Shape | None) -> Total:
-    """All arrays of a shape."""
+    """Count and bytes of all arrays in a shape."""
     total = Total()
     for _, array in arrays_of(shape):
         total = total.plus(array)
@@ -91,11 +91,11 @@ _PLAIN_STARTS = frozenset({"all-reduce-start"})
 
 
 def written_arrays(instruction: Instruction) -> tuple[tuple[tuple[int, ...], Shape], ...]:
-    """The arrays that an instruction writes to memory of its own, each with its shape index.
+    """The arrays that an instruction writes to memory of its own, with their shape indices.
 
-    None for views, for custom calls that only mark or join what others write (`MARKS`), for the later halves of
-    asynchronous operations, whose result the start has written, and for starts whose result a called computation writes.
-    What aliases an operand (`output_to_operand_aliasing`) is not new either.
+    Empty for views, for custom calls that only annotate or join values (`MARKS`), for the updates and dones of
+    asynchronous operations, whose result the start has written, and for starts whose result a called computation
+    writes. Results aliased to an operand (`output_to_operand_aliasing`) are omitted.
     """
     opcode = instruction._head.opcode
     if opcode == "custom-call" and instruction._attributes.get("custom_call_target") in MARKS:
@@ -120,12 +120,12 @@ def _runs_a_call(start: Instruction) -> bool:
 
 
 def written_bytes(instruction: Instruction) -> int:
-    """Allocated bytes of `written_arrays`, as far as they are known."""
+    """Allocated bytes of `written_arrays`; arrays of unknown size are not counted."""
     return sum((array_bytes(array) or (0, 0))[0] for _, array in written_arrays(instruction))
 
 
 def shown_bytes(instruction: Instruction) -> int:
-    """The bytes that pages name beside an operation: what it writes, and of one that writes nothing those of its result.
+    """Bytes to show next to an operation: those it writes, else those of its result.
 
     The result of a start also holds its operand, which it does not write.
     """
@@ -148,7 +148,7 @@ def parse_bytes(text: str) -> int:
 
 
 def byte_text(count: float | None) -> str:
-    """Bytes for people, three digits: `512 B`, `1.25 MiB`; `?` for None."""
+    """Formats a number of bytes with three digits: `512 B`, `1.25 MiB`; `?` for None."""
     if count is None:
         return "?"
     if count > HUGE:

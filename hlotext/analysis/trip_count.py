@@ -20,11 +20,11 @@ _MOST_STEPS = 200
 
 
 def trip_count(loop: Instruction) -> int | None:
-    """Trip count: from `known_trip_count`, or from a counted loop's own numbers; None if neither.
+    """Trip count of a while, from `known_trip_count` or from its induction variable; None if unknown.
 
-    A counted loop compares a counter, which starts at a constant and to which the body adds a constant, with a constant or
-    with an element of its state that starts as a constant and never changes (XLA's `ComputeWhileLoopTripCount`). None also
-    if the counter would leave the range of its type on the way.
+    An induction variable starts at a constant, is incremented by a constant in the body, and is compared with a
+    constant or with a loop-invariant element of the state that starts as a constant (XLA's
+    `ComputeWhileLoopTripCount`). None also if the counter would overflow its type.
     """
     known = _known_trip_count(loop)
     return known if known is not None else counted_trips(loop)
@@ -71,8 +71,11 @@ def counter(loop: Instruction) -> Counter | None:
 
 
 def most_trips(loop: Instruction) -> int | None:
-    """Upper bound of the trip count, also for a conjunction such as `and(not done, i < n)`: the smallest bound of its
-    operands; None if none is a counter."""
+    """Upper bound on the trip count; None if unknown.
+
+    Handles conjunctions such as `and(not done, i < n)`: the bound is the smallest of the operands that compare a
+    counter.
+    """
     known = trip_count(loop)
     if known is not None:
         return known

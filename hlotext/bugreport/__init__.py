@@ -1,4 +1,4 @@
-"""Reports of compiler faults that can be shown to anybody: one script with a reduced, anonymised module.
+"""Shareable reports of compiler faults: a single script with a reduced, anonymized module.
 
 >>> from hlotext import bugreport, dumps
 >>> folder = dumps.open("dumps/")  # doctest: +SKIP

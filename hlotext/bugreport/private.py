@@ -31,7 +31,7 @@ _NOBODY = frozenset({"root", "home", "user", "users", "nobody", "ubuntu", "runne
 
 @attrs.frozen
 class Leak:
-    """A private word in a text that is to be shown."""
+    """A private word found in a text that is to be published."""
 
     word: str
     kind: str
@@ -71,7 +71,7 @@ def module_words(module: hlo.Module) -> dict[str, str]:
 
 
 def leaks(text: str, words: Mapping[str, str]) -> Iterator[Leak]:
-    """The private words of a text, and every absolute path of two parts or more, by line."""
+    """Yields private words of a text, and absolute paths of two or more components, by line."""
     listed = sorted(words, key=len, reverse=True)
     known = (
         re.compile("|".join(rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in listed)) if listed else None

@@ -31,7 +31,10 @@ _HOLE = "{}"
 
 
 class BugReportError(ValueError):
-    """No report was made: the fault does not occur, vanishes with the names, or the report would contain private data."""
+    """No report was made.
+
+    The fault does not occur or disappears after anonymization, or the report would contain private data.
+    """
 
     def __init__(self, message: str, leaks: tuple[Leak, ...] = ()) -> None:
         super().__init__(message)
@@ -44,7 +47,7 @@ class BugReportError(ValueError):
 
 @attrs.frozen
 class BugReport:
-    """A report, ready to be written."""
+    """A complete bug report."""
 
     script: str
     """The whole of it: a POSIX shell script that writes the module to a temporary folder and runs the command."""
@@ -70,17 +73,28 @@ def make(
     timeout: float = 60.0,
     max_tests: int = 500,
 ) -> BugReport:
-    """Makes the report of a compilation, from its module before optimization, or of a module.
+    """Makes a bug report from a compilation, using its module before optimization, or from a module.
 
-    `command` shows the fault by an exit status other than 0, the same at every run; `{}` is replaced by the module's
-    file, which is appended by default. The module is anonymised (`Anonymize`), without configurations of the backend. All its
-    constants become zeros where the fault remains, else those but integer scalars (`keep_constants`: none); targets of custom
-    calls that are no compiler's or front end's are numbered where it remains; and it is reduced. At the end the script
-    itself is run.
-    `include` are files that the command needs and that may be shown. Without a command nothing is reduced or checked.
-    `with_flags` sets the debug options of the dump that are not default by XLA_FLAGS.
+    The module is anonymized (`Anonymize`) and its backend configs are removed. As long as the fault persists, constants
+    become zeros and unknown custom-call targets are numbered; then the module is reduced. Finally the generated script
+    itself is run. Without a command nothing is reduced or checked.
 
-    Raises BugReportError; InputError and HloSyntaxError where the compilation has no module that can be read.
+    Args:
+        source: The compilation or module.
+        command: Command that reproduces the fault by a nonzero exit status, the same on every run. `{}` is replaced by
+            the path of the module, which is appended by default.
+        include: Files that the command needs and that may be published.
+        message: The compiler's message to include.
+        keep_constants: Do not zero constants. By default all become zero, or all but integer scalars if the fault
+            requires it.
+        with_flags: Set the dump's non-default debug options in XLA_FLAGS.
+        timeout: Seconds for each run of the command.
+        max_tests: Maximum number of runs during reduction.
+
+    Raises:
+        BugReportError: No report can be made.
+        InputError: The compilation has no module that can be read.
+        HloSyntaxError: Its text is not HLO.
     """
     module = source if isinstance(source, hlo.Module) else source.before
     if module is None:

@@ -1,4 +1,4 @@
-"""The command `hlotext`. Each sub-command is a file of this package and is loaded when it is called for."""
+"""The command `hlotext`. Each subcommand is a module of this package, imported on demand."""
 
 from __future__ import annotations
 
@@ -44,11 +44,12 @@ _UNWRITABLE = (errno.ENOSPC, errno.EBADF, errno.EIO, errno.EDQUOT, errno.EFBIG)
 
 
 class CommandGroup(click.Group):
-    """A group that answers an unknown command with the nearest one."""
+    """A click group that suggests the nearest command for an unknown one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolves the command; fails with a suggestion if it is unknown."""
         word = args[0]
         if self.get_command(ctx, word) is None and not word.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(self.unknown(ctx, word))

@@ -35,7 +35,7 @@ class TermError(Exception):
 
 
 class HloSyntaxError(sending.Whole, ValueError):
-    """The text is not HLO. `str()` is the full report: place, message, source line, caret, help."""
+    """The text is not valid HLO. `str()` is the full report: location, message, source line with a caret, and help."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(str(diagnostic))
@@ -43,10 +43,12 @@ class HloSyntaxError(sending.Whole, ValueError):
 
     @property
     def code(self) -> str:
+        """Stable code of the error, such as `X101`."""
         return self.diagnostic.code
 
     @property
     def message(self) -> str:
+        """The error message, in one sentence without a location."""
         return self.diagnostic.message
 
     @property
@@ -61,8 +63,10 @@ class HloSyntaxError(sending.Whole, ValueError):
 
     @property
     def source_line(self) -> str:
+        """The source line that contains the offending token."""
         return self.diagnostic.source_line
 
     @property
     def span(self) -> Span:
+        """Position of the offending token."""
         return self.diagnostic.span

@@ -53,7 +53,7 @@ class RepairOutcome:
 
 @attrs.frozen(repr=False)
 class Finding(Value):
-    """One thing to say about one place of a text; also called `Diagnostic`."""
+    """A message about one place in a text, with a severity and a stable code. `Diagnostic` is an alias of this class."""
 
     code: str
     """Stable code such as `X101`."""
@@ -124,57 +124,61 @@ class Finding(Value):
 
     @property
     def line(self) -> int:
+        """Start line, from 1."""
         return self.span.line
 
     @property
     def column(self) -> int:
+        """Start column, in characters from 1."""
         return self.span.column
 
     @property
     def end_line(self) -> int:
+        """End line, from 1."""
         return self.span.end_line
 
     @property
     def end_column(self) -> int:
+        """End column, in characters from 1, exclusive."""
         return self.span.end_column
 
     @property
     def file(self) -> str:
-        """The name of the text, a path for what was read from a file."""
+        """Name of the source: the path, for a text that was read from a file."""
         if self._facts is not None:
             return self._facts.file
         return self.source.name if self.source is not None else "<text>"
 
     @property
     def place(self) -> str:
-        """`file:line:column`."""
+        """The start of the finding as `file:line:column`."""
         return f"{self.file}:{self.line}:{self.column}"
 
     @property
     def source_line(self) -> str:
-        """The whole line of the source text where it starts; empty when detached."""
+        """The full source line at the start of the finding; empty when detached."""
         return self.source.line_at(self.span.start) if self.source is not None else ""
 
     # ---- what
 
     @property
     def name(self) -> str:
-        """The instruction's name; empty where it is about no instruction."""
+        """Name of the instruction; empty if the finding is not about an instruction."""
         return self.facts.name
 
     @property
     def computation(self) -> str:
-        """The name of the instruction's computation; empty where it is about no instruction."""
+        """Name of the computation that contains the instruction; empty if the finding is not about an instruction."""
         return self.facts.computation
 
     @property
     def op_name(self) -> str:
-        """The operation of the source program, with its scopes; empty where the text names none."""
+        """The instruction's `op_name`: the operation of the source program with its scopes. Empty if absent."""
         return self.facts.op_name
 
     @property
     def facts(self) -> Facts:
-        """All that reports say of instruction and text."""
+        """Instruction names and source excerpts that reports print with the finding."""
         if self._facts is not None:
             return self._facts
         instruction = self.instruction
@@ -198,7 +202,7 @@ class Finding(Value):
         )
 
     def detached(self) -> Finding:
-        """A copy without nodes and text, which can be sent to another process and outlives the module."""
+        """A copy without references to nodes or source text. It can be pickled, and outlives the module."""
         return attrs.evolve(self, source=None, instruction=None, related_instructions=(), facts=self.facts)
 
     def __str__(self) -> str:
@@ -237,7 +241,7 @@ def _listed(found: Sequence[Finding], left_out: int = 0) -> str:
 
 @attrs.frozen
 class ParseResult:
-    """Result of a tolerant reading: the module as far as it was read, and all diagnostics."""
+    """Result of error-tolerant parsing: the module as far as it could be read, and all diagnostics."""
 
     module: Module
     """The (first) module."""

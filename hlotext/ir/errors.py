@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class EditError(ValueError):
-    """An edit that is refused, and has changed nothing. Says what is wrong, where, and what to do instead."""
+    """An edit was rejected; the module is unchanged. The message says what is wrong, where, and how to fix it."""
 
     def __init__(self, message: str, instead: str = "", *, code: str = "") -> None:
         super().__init__(f"{message}; {instead}" if instead else message)

@@ -10,9 +10,10 @@ from hlotext.ir.nodes.source import Span
 
 
 class ProtoError(HloSyntaxError):
-    """A proto that cannot be read, or a module that none can hold; `str()` is one line, with the place in the proto.
+    """A proto cannot be read, or a module cannot be written as one. `str()` is one line with the place in the proto.
 
-    It is an `HloSyntaxError`, so that who reads files need not care which kind they are of. Lines and columns mean nothing.
+    A subclass of `HloSyntaxError`, so that code that reads files need not distinguish formats. Line and column have no
+    meaning.
     """
 
     def __init__(self, message: str, path: str = "", offset: int | None = None, name: str = "") -> None:

@@ -82,7 +82,7 @@ QUESTIONS: tuple[tuple[str, str], ...] = (
 
 
 def current(words: Sequence[str]) -> list[str]:
-    """A command line without `hlotext`, with a former spelling of the command replaced."""
+    """Replaces the former spelling of a command in a command line without `hlotext`."""
     if not words or words[0] not in FORMER:
         return list(words)
     return [*FORMER[words[0]], *words[1:]]

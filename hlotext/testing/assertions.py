@@ -50,9 +50,12 @@ Causes = Mapping[Instruction, "dumps.CollectiveCause"]
 
 
 def inspect(value: Any, mesh: Any = None) -> Hlo:
-    """Assertions about a jax `Lowered` or `Compiled`, text, a path or a module.
+    """Wraps a module in an object with assertions for tests.
 
-    `mesh` (a jax Mesh, a mapping from axis name to size, or a text as `dp=2,tp=4`) allows queries of collectives by axis.
+    Args:
+        value: A JAX `Lowered` or `Compiled`, text, a path or a module.
+        mesh: A JAX Mesh, a mapping from axis names to sizes, or text such as `dp=2,tp=4`. Enables queries of
+            collectives by axis.
     """
     return Hlo(module_of(value), mesh, beside(value))
 

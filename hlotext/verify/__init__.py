@@ -24,18 +24,20 @@ def verify(
     mixed_precision: bool | None = None,
     within: Collection[Computation] | None = None,
 ) -> list[Diagnostic]:
-    """All errors of a module, in the order of the text.
+    """Verifies a module and returns its errors in the order of the text; an empty list means that it is valid.
 
-    Each diagnostic has a code (`hlotext.verify.codes`), a severity, a place, and the instruction at fault; errors are
-    what XLA's verifier (`HloVerifier`) refuses. An empty list means a valid module. Never raises on a module that was read: a
-    check that fails is a finding of code `X900`, and the others continue. For an edited module it also finds what the
-    reader would refuse (`X1xx`).
+    Errors are what XLA's verifier (`HloVerifier`) rejects; each diagnostic has a code (`codes`), a severity, a place
+    and the instruction at fault. For an edited module it also reports what the parser would reject (`X1xx`). Never
+    raises on a parsed module: a check that fails becomes a finding of code `X900`, and the others continue.
 
-    `layout_sensitive`: layouts are final, so that values must be passed on in the layout that they have; None: if the
-    module is scheduled. `mixed_precision`: computing opcodes may take and give real floats of any precision; None: if the
-    module has tiled layouts, since the TPU compiler mixes precisions and tiles, and no other does either.
-    `within`: of single instructions only those of these computations are checked, and those that call them; for who knows
-    where a sound module was edited. What concerns several computations is checked everywhere.
+    Args:
+        module: The module to verify.
+        layout_sensitive: Layouts are final, so values must be passed on in the layout they have; None: if the module is
+            scheduled.
+        mixed_precision: Arithmetic may mix real floating-point types of any precision; None: if the module has tiled
+            layouts, since only the TPU compiler mixes precisions.
+        within: Check individual instructions only in these computations and their callers. For callers that know which
+            computations of a valid module were edited; checks across computations always run everywhere.
     """
     from hlotext.verify.run import run
 

@@ -67,7 +67,7 @@ class Configs:
 
 @attrs.frozen
 class Summary:
-    """The facts of one module."""
+    """Summary statistics of a module."""
 
     name: str
     attributes: dict[str, str]
@@ -100,7 +100,7 @@ class Summary:
 
 
 def summarize(module: Module) -> Summary:
-    """The facts of a module with at least one computation. Of a large file that is read as it is touched nothing stays."""
+    """Summarizes a module with at least one computation. A lazily loaded file is not kept in memory."""
     # What is made here stays, or is let go by reference counts.
     with gc_control.gc_paused(collect_first=False):
         return _summary(*survey(module))

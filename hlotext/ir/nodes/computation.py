@@ -83,7 +83,7 @@ _SLOTS = (
 
 
 class Computation:
-    """One computation. Mutable, compared by identity; instructions keep the order of the text."""
+    """A computation of a module. Mutable and compared by identity; instructions keep the order of the text."""
 
     __slots__ = _SLOTS
 
@@ -153,12 +153,12 @@ class Computation:
 
     @property
     def module(self) -> Module | None:
-        """The module that holds it; None before it is added to one."""
+        """The module that contains it; None before it is added to one."""
         return self._module
 
     @property
     def execution_thread(self) -> str:
-        """The thread that runs it; `main` unless the text says otherwise."""
+        """Name of the execution thread; `main` unless the text says otherwise."""
         return self._execution_thread
 
     @execution_thread.setter
@@ -167,22 +167,25 @@ class Computation:
 
     @property
     def backend_config(self) -> BackendConfig | None:
-        """The `backend_config=` after its closing brace; None if there is none."""
+        """The `backend_config=` after the closing brace; None if absent."""
         return self._backend_config
 
     @property
     def is_sugared(self) -> bool:
-        """True for a computation without a text of its own: the body behind a sugared async operation."""
+        """True for the implicit body of a sugared async operation, which has no text of its own."""
         return self._is_sugared
 
     @property
     def is_inline(self) -> bool:
-        """True for a body written in place of a name: `to_apply={ ... }`. It is part of its caller's text."""
+        """True for a body written inline instead of by name, as in `to_apply={ ... }`.
+
+        Its text is part of its caller's.
+        """
         return self._is_inline
 
     @property
     def is_modified(self) -> bool:
-        """True once anything inside was edited."""
+        """True if the computation or any of its instructions was edited."""
         return self._is_modified
 
     @property
@@ -198,7 +201,7 @@ class Computation:
 
     @property
     def parameters(self) -> tuple[Instruction, ...]:
-        """The parameters by number."""
+        """The parameters, ordered by number."""
         found = [i for i in self._instructions if i._head.opcode == "parameter"]
         if [i._head.argument for i in found] != list(range(len(found))):
             found.sort(key=_number)
@@ -206,7 +209,10 @@ class Computation:
 
     @property
     def root(self) -> Instruction:
-        """The instruction whose result is the computation's. Raises ValueError when there are no instructions."""
+        """The root instruction, whose result is the computation's result.
+
+        Raises ValueError if there are no instructions.
+        """
         if self._root is not None:
             return self._root
         if not self._instructions:
@@ -219,11 +225,12 @@ class Computation:
 
     @property
     def shape(self) -> Shape | None:
-        """Shape of the result; None where it is not known, as of a computation that a pasted op line only names."""
+        """Shape of the result; None if unknown, as for a computation that a single pasted op line refers to by name."""
         return self.root.shape if self._instructions else None
 
     @property
     def is_entry(self) -> bool:
+        """True for the module's entry computation."""
         return self._module is not None and not self._is_draft and self._module.entry is self
 
     @property
@@ -233,17 +240,20 @@ class Computation:
 
     @property
     def calls(self) -> Collection[Instruction]:
-        """The instructions that call this computation, in no order: cheaper than `callers` while callers change."""
+        """The instructions that call this computation, in no particular order.
+
+        Cheaper than `callers` while callers change.
+        """
         return self._module.calls_of(self) if self._module is not None else ()
 
     @property
     def is_printed_inline(self) -> bool:
-        """True where its text, if it has any, is a part of its caller's."""
+        """True if its text, if any, is printed as part of its caller's."""
         return self.is_sugared or self.is_inline
 
     @property
     def is_fusion_body(self) -> bool:
-        """True where a fusion calls this computation."""
+        """True if a fusion calls this computation."""
         return self._module is not None and any(
             i._head.opcode == "fusion" for i in self._module.calls_of(self)
         )
@@ -267,7 +277,7 @@ class Computation:
 
     @property
     def order(self) -> Order[Instruction]:
-        """Order of the instructions, for comparisons and insertions in constant time."""
+        """Position of each instruction, for comparisons and insertions in constant time."""
         rare = self._rare
         if rare.order is None:
             from hlotext.ir.nodes.order import Order
@@ -277,7 +287,7 @@ class Computation:
         return rare.order
 
     def control_successors_of(self, instruction: Instruction) -> tuple[Instruction, ...]:
-        """The instructions that name one as a control predecessor, in the order of the text."""
+        """Control successors of an instruction, in the order of the text."""
         if self._successors is None:
             self._successors = {}
             for successor in self._instructions:
@@ -294,27 +304,36 @@ class Computation:
     def add(
         self, instruction: Instruction, before: Instruction | None = None, *, typed: bool = True
     ) -> Instruction:
-        """Inserts a new instruction at the end, or before another one. The first one becomes the root.
+        """Inserts a new instruction at the end, or before another one. The first instruction becomes the root.
 
-        Raises EditError if the name is taken, if an operand is from another computation or follows that position, and if
-        the shape is not the inferred one; without `typed`, inside a `Module.transaction()`, shapes must match only at its
-        end.
+        Args:
+            instruction: An instruction that is not in a computation yet.
+            before: Instruction to insert before; None appends.
+            typed: Require the shape to be the inferred one. If False, inside a `Module.transaction()`, shapes only have
+                to match when the transaction ends.
+
+        Returns:
+            The inserted instruction.
+
+        Raises:
+            EditError: The name is taken, an operand is in another computation or comes after that position, or the
+                shape is not the inferred one.
         """
         edit_backend.backend.add(self, instruction, before, typed=typed)
         return instruction
 
     def remove(self, instruction: Instruction) -> None:
-        """Removes an instruction. Raises EditError if it is the root, or used, or a parameter that callers pass."""
+        """Removes an instruction. Raises EditError if it is the root, has users, or is a parameter that callers pass."""
         edit_backend.backend.remove(self, (instruction,))
 
     def remove_all(self, instructions: Iterable[Instruction]) -> None:
-        """Takes instructions out that nothing but they themselves uses. Raises EditError as `remove` does."""
+        """Removes instructions that are used only by each other. Raises EditError as `remove` does."""
         edit_backend.backend.remove(self, instructions)
 
     def rename(self, instruction: Instruction, name: str) -> None:
-        """Renames an instruction; every line that names it is printed again.
+        """Renames an instruction and updates every line that refers to it.
 
-        Raises EditError if the name is taken or cannot be read.
+        Raises EditError if the name is taken or is not a valid name.
         """
         if instruction.computation is not self:
             raise EditError(f"{instruction.name} is not in computation {self._name}")
@@ -346,12 +365,12 @@ class Computation:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Start and end offsets in the source text; (-1, -1) for one that was not read."""
+        """Start and end offsets in the source text; (-1, -1) if it was not parsed from text."""
         return self._start, self._end
 
     @property
     def span(self) -> Span | None:
-        """Position in the source text; None for a computation that was not read."""
+        """Position in the source text; None if it was not parsed from text."""
         if self._module is None or self._module.source is None or self._start < 0:
             return None
         return self._module.source.span(self._start, self._end)

@@ -78,10 +78,11 @@ class Attributes(TypedAttributes):
 
 
 class Instruction:
-    """One instruction. Mutable, compared by identity; created by the readers or by `Computation.add`.
+    """An instruction of a computation. Mutable and compared by identity; created by the readers or by
+    `Computation.add`.
 
-    Setting a property marks the instruction, and where needed its users, as edited: `str(module)` prints those lines again
-    and copies all others.
+    Setting a property marks the instruction, and its users if necessary, as modified: `str(module)` prints those lines
+    again and copies all others.
     """
 
     __slots__ = ("_attributes", "_computation", "_head", "_name", "_operands", "_state")
@@ -195,7 +196,7 @@ class Instruction:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Start and end offsets in the source text; (-1, -1) for one that was not read."""
+        """Start and end offsets in the source text; (-1, -1) if it was not parsed from text."""
         place = self._place
         if type(place) is not int:
             return (-1, -1) if place is None else place  # type: ignore[return-value]
@@ -215,22 +216,22 @@ class Instruction:
 
     @property
     def offset(self) -> int:
-        """The offset of its first character in the source text; -1 for one that was not read. Cheaper than `span`."""
+        """Start offset in the source text; -1 if it was not parsed from text. Cheaper than `span`."""
         return self.bounds[0]
 
     @property
     def computation(self) -> Computation | None:
-        """The computation that holds this instruction; None before it is added to one."""
+        """The computation that contains this instruction; None before it is added to one."""
         return self._computation
 
     @property
     def form(self) -> Form:
-        """Its form in the text."""
+        """Spelling of the line in the source, for printing it in the same style."""
         return self._form
 
     @property
     def is_modified(self) -> bool:
-        """True once edited: the source text no longer says what this is."""
+        """True if edited, so that the source text is out of date."""
         return self._is_modified
 
     # ---- what it is
@@ -246,7 +247,7 @@ class Instruction:
 
     @property
     def opcode(self) -> str:
-        """The opcode as XLA knows it: for the sugared `all-to-all-start` of the text this is `async-start`."""
+        """The opcode as XLA represents it: `async-start` for a sugared `all-to-all-start`."""
         return self._head.opcode
 
     @opcode.setter
@@ -255,7 +256,7 @@ class Instruction:
 
     @property
     def shape(self) -> Shape | None:
-        """Shape of the result; None where the text omits it and it could not be inferred."""
+        """Shape of the result; None if the text omits it and it cannot be inferred."""
         return self._head.shape
 
     @shape.setter
@@ -264,7 +265,7 @@ class Instruction:
 
     @property
     def operands(self) -> tuple[Instruction, ...]:
-        """The instructions whose results this one takes, in order."""
+        """The operands, in order."""
         return self._operands
 
     @operands.setter
@@ -273,12 +274,12 @@ class Instruction:
 
     @property
     def attributes(self) -> Attributes:
-        """Everything after the operands, by name, in the order of the text."""
+        """The attributes after the operand list, by name, in the order of the text."""
         return Attributes(self)
 
     @property
     def literal(self) -> Literal | None:
-        """The value of a `constant`; None for every other opcode."""
+        """The value of a `constant`; None for other opcodes."""
         return self._head.argument if isinstance(self._head.argument, Literal) else None
 
     @literal.setter
@@ -287,7 +288,7 @@ class Instruction:
 
     @property
     def parameter_number(self) -> int | None:
-        """The number of a `parameter`; None for every other opcode."""
+        """The number of a `parameter`; None for other opcodes."""
         return self._head.argument if isinstance(self._head.argument, int) else None
 
     @parameter_number.setter
@@ -298,28 +299,28 @@ class Instruction:
 
     @property
     def sharding(self) -> Sharding | None:
-        """Distribution of the result over devices; None if the text has none."""
+        """The sharding of the result; None if absent."""
         return self._attributes.get("sharding")
 
     @property
     def metadata(self) -> Metadata | None:
-        """Where the instruction comes from; None when the text says nothing."""
+        """Source of the instruction in the user's program; None if absent."""
         return self._attributes.get("metadata")
 
     @property
     def backend_config(self) -> BackendConfig | None:
-        """The compiler's own settings, as text; `.json()` when it is JSON; None when absent."""
+        """The backend config as text, with `.json()` to decode it; None if absent."""
         return self._attributes.get("backend_config")
 
     @property
     def frontend_attributes(self) -> Mapping[str, str]:
-        """Key-value pairs from the program that was compiled; empty when absent."""
+        """Key-value pairs set by the frontend; empty if absent."""
         found: Mapping[str, str] = self._attributes.get("frontend_attributes", {})
         return found
 
     @property
     def frames(self) -> tuple[StackFrame, ...]:
-        """Python frames that led to this instruction, innermost first; empty when the text names none."""
+        """Python stack frames from the metadata, innermost first; empty if absent."""
         metadata = self.metadata
         if metadata is None:
             return ()
@@ -330,7 +331,7 @@ class Instruction:
 
     @property
     def innermost_frame(self) -> StackFrame | None:
-        """The first of `frames`, without the others; None if there are none."""
+        """The first of `frames`, without computing the others; None if there are none."""
         metadata = self.metadata
         if metadata is None:
             return None
@@ -342,17 +343,17 @@ class Instruction:
 
     @property
     def is_root(self) -> bool:
-        """True for the instruction whose result is its computation's result."""
+        """True if this is the root of its computation."""
         return self._computation is not None and self._computation.root is self
 
     @property
     def users(self) -> tuple[Instruction, ...]:
-        """The instructions that take this one's result, each once, in the order of the computation."""
+        """The instructions that use this one's result, without duplicates, in the order of the computation."""
         return tuple(self.user_view)
 
     @property
     def user_view(self) -> KeysView[Instruction]:
-        """Live view of the users, without copying: to count them, or to test for any."""
+        """Live view of the users, without a copy. Use it to count users or to test whether there are any."""
         state = self._state
         if type(state) is not NodeState or state.users is None:
             if self._computation is None:
@@ -363,7 +364,7 @@ class Instruction:
 
     @property
     def called_computations(self) -> tuple[Computation, ...]:
-        """The computations that this instruction calls, in XLA's order (a while's body before its condition)."""
+        """The computations that this instruction calls, in XLA's order (the body of a while before its condition)."""
         names = opcodes.CALLED_NAMES.get(self._head.opcode)
         if names is None or len(names) > 1:
             return tuple([callee for _, callee in self.callees()])
@@ -377,7 +378,7 @@ class Instruction:
         return (value,) if hasattr(value, "_execution_thread") else ()
 
     def callees(self) -> Iterator[tuple[str, Computation]]:
-        """Attribute name and computation of every call, in XLA's order."""
+        """Yields the attribute name and the computation of every call, in XLA's order."""
         attributes = self._attributes
         if type(attributes) is CallAttributes:
             if hasattr(attributes.callee, "_execution_thread"):
@@ -393,16 +394,16 @@ class Instruction:
 
     @property
     def control_predecessors(self) -> tuple[Instruction, ...]:
-        """Instructions that must run before this one although it takes no result of theirs.
+        """Instructions that must run before this one although it does not use their results.
 
-        Without those of which a compact text has only the names (`LeftOut`), which the attribute includes.
+        Excludes predecessors that a compact text gives by name only (`LeftOut`); the attribute includes them.
         """
         found: tuple[Instruction | LeftOut, ...] = self._attributes.get("control-predecessors", ())
         return tuple([one for one in found if not isinstance(one, LeftOut)]) if found else ()
 
     @property
     def control_successors(self) -> tuple[Instruction, ...]:
-        """Instructions that name this one as a control predecessor."""
+        """Instructions that have this one as a control predecessor."""
         if self._computation is None:
             return ()
         return self._computation.control_successors_of(self)
@@ -411,7 +412,7 @@ class Instruction:
 
     @property
     def async_chain(self) -> tuple[Instruction, ...]:
-        """The start, the updates and the done that belong together, in order; empty for what is not asynchronous.
+        """The start, updates and done of this asynchronous operation, in order; empty if it is not asynchronous.
 
         Covers `async-start` and the native pairs (`all-gather-start`, `copy-start`, `send` ...).
         """
@@ -435,13 +436,13 @@ class Instruction:
 
     @property
     def async_wrapped_instruction(self) -> Instruction | None:
-        """The instruction that an `async-start`, `-update` or `-done` runs; None for everything else."""
+        """The instruction that an `async-start`, `-update` or `-done` runs; None for other opcodes."""
         body = self.async_wrapped_computation
         return body.root if body is not None and len(body) else None
 
     @property
     def async_wrapped_computation(self) -> Computation | None:
-        """The computation that an `async-start`, `-update` or `-done` runs; None for everything else."""
+        """The computation that an `async-start`, `-update` or `-done` runs; None for other opcodes."""
         start: Instruction = self
         while start._head.opcode in ("async-update", "async-done") and start._operands:
             start = start._operands[0]
@@ -470,7 +471,7 @@ class Instruction:
 
     @property
     def span(self) -> Span | None:
-        """Position in the source text; None for an instruction that was not read."""
+        """Position in the source text; None if it was not parsed from text."""
         module = self._computation.module if self._computation is not None else None
         if module is None or module.source is None or self._place is None:
             return None
@@ -488,12 +489,22 @@ class Instruction:
         literal: Literal | None = None,
         typed: bool = True,
     ) -> None:
-        """Changes several parts in one edit; None leaves a part unchanged. `attributes` replaces all of them.
+        """Changes several parts of the instruction in a single edit.
 
-        Raises EditError, and changes nothing, if the result would depend on itself, reference something that does not
-        exist, or have another type than the inferred one or than its users need; without `typed`, inside a
-        `Module.transaction()`, types must match only at its end. Operands that stand behind this instruction are moved
-        before it.
+        Operands that come later in the computation are moved before it.
+
+        Args:
+            opcode: The new opcode; None keeps it, as for all other arguments.
+            shape: The new shape.
+            operands: All operands, in order.
+            attributes: All attributes by name; they replace the existing ones.
+            literal: The value of a constant.
+            typed: Check types immediately. If False, inside a `Module.transaction()`, types only have to match when the
+                transaction ends.
+
+        Raises:
+            EditError: The result would depend on itself, refer to something that does not exist, or have a type other
+                than the inferred one or the one its users need. Nothing is changed then.
         """
         given = {
             "opcode": opcode, "shape": shape, "operands": operands, "attributes": attributes, "literal": literal,
@@ -501,32 +512,36 @@ class Instruction:
         edit_backend.backend.change(self, {k: v for k, v in given.items() if v is not None}, typed=typed)
 
     def replace_operand(self, number: int, operand: Instruction) -> None:
-        """Takes another operand in one place. Raises EditError as `change` does, IndexError for no such operand."""
+        """Replaces the operand at position `number`.
+
+        Raises EditError as `change` does, and IndexError if there is no such operand.
+        """
         edit_backend.backend.replace_operand(self, number, operand)
 
     def replace_all_uses_with(self, new: Instruction) -> None:
-        """Makes every user take `new` instead; a root hands on its role (`HloInstruction::ReplaceAllUsesWith`).
+        """Replaces all uses of this instruction with `new`, which becomes the root if this was (`ReplaceAllUsesWith`).
 
-        `new` may itself use this instruction: that use stays. What is needed is moved before the first user. Raises
-        EditError for another shape (layouts aside), another computation, and where a cycle would come of it.
+        `new` may use this instruction itself; that use is kept. Instructions that `new` depends on are moved before the
+        first user. Raises EditError if the shapes differ (ignoring layouts), if the computations differ, or if a cycle
+        would result.
         """
         edit_backend.backend.replace_uses(self, new)
 
     def replace_with(self, new: Instruction) -> None:
-        """`replace_all_uses_with`, hands on control dependencies, and takes this instruction out if nothing uses it.
+        """Replaces this instruction with `new`: uses, control dependencies and, once unused, the instruction itself.
 
-        What finishes an asynchronous operation stays, since that must end.
+        An operation that completes an asynchronous one is kept, since every start needs its done.
         """
         edit_backend.backend.replace(self, new)
 
     def erase(self) -> None:
-        """Takes this instruction out of its computation. Raises EditError while something uses it."""
+        """Removes this instruction from its computation. Raises EditError if it still has users."""
         if self._computation is None:
             raise EditError(f"{self.name} is in no computation")
         edit_backend.backend.remove(self._computation, (self,))
 
     def move_before(self, other: Instruction) -> None:
-        """Moves this instruction within its computation.
+        """Moves this instruction before another one of its computation.
 
         Raises EditError if it would precede an operand or follow a user.
         """

@@ -63,7 +63,7 @@ class ModuleAttributes(MutableMapping[str, Any]):
 
 @attrs.define(eq=False, repr=False)
 class Module(ModuleMethods):
-    """One module. Mutable, compared by identity; `str()` is the source text as far as nothing was edited."""
+    """An HLO module. Mutable and compared by identity; `str()` is the source text except for modified lines."""
 
     _name: str
     _attributes: dict[str, Any] = attrs.field(factory=dict)
@@ -123,7 +123,7 @@ class Module(ModuleMethods):
 
     @property
     def name(self) -> str:
-        """The name in the header; for text without a header the one that XLA makes up."""
+        """The name in the header; for text without a header, the name that XLA would generate."""
         return self._name
 
     @name.setter
@@ -132,42 +132,42 @@ class Module(ModuleMethods):
 
     @property
     def start(self) -> int:
-        """The offset of its first character in the source; negative for one that was built."""
+        """Start offset in the source text; negative if it was not parsed from text."""
         return self._start
 
     @property
     def attributes(self) -> ModuleAttributes:
-        """Typed header attributes by name, in the order of the text."""
+        """The typed attributes of the header, by name, in the order of the text."""
         return ModuleAttributes(self)
 
     @property
     def source(self) -> Source | None:
-        """The text that this was read from; None for a module that was built."""
+        """The text that the module was parsed from; None if it was built."""
         return self._source
 
     @property
     def is_modified(self) -> bool:
-        """True once anything was edited."""
+        """True if any part of the module was edited."""
         return self._is_modified
 
     @property
     def is_header_modified(self) -> bool:
-        """True once the header line must be printed again."""
+        """True if the header line was edited."""
         return self._is_header_modified
 
     @property
     def revision(self) -> int:
-        """Goes up with every edit; caches of derived facts compare it."""
+        """Counter that increases with every edit, for caches of derived facts."""
         return self._revision
 
     @property
     def computations(self) -> tuple[Computation, ...]:
-        """All computations in the order of the text; inline bodies precede their caller's computation."""
+        """All computations in the order of the text; inline bodies come before the computation that contains them."""
         return tuple(self._computations)
 
     @property
     def entry(self) -> Computation:
-        """The computation marked ENTRY, else the last one. Raises ValueError for a module without computations."""
+        """The computation marked ENTRY, else the last one. Raises ValueError if there are no computations."""
         if self._entry is not None:
             return self._entry
         if not self._computations:
@@ -176,7 +176,10 @@ class Module(ModuleMethods):
 
     @property
     def op_line(self) -> Instruction | None:
-        """The root of a module that was read from a single op line, while that line says all there is; else None."""
+        """Root of a module parsed from a single op line, as long as that line represents the whole module.
+
+        None otherwise.
+        """
         entry = self.entry
         *parameters, root = entry._instructions or (None,)
         if not entry._is_sugared or root is None or root._start < 0 or self.is_header_modified:
@@ -197,7 +200,7 @@ class Module(ModuleMethods):
 
     @property
     def stack_frames(self) -> StackFrameIndex:
-        """The tables between the header and the first computation; empty when the text has none."""
+        """The stack-frame tables between the header and the first computation; empty if absent."""
         if self._stack_frames is None:
             from hlotext.ir.values.frames import StackFrameIndex  # small texts have no tables
 
@@ -220,19 +223,24 @@ class Module(ModuleMethods):
     def walk(
         self, among: Iterable[Computation] | None = None, *, only_callers: bool = False
     ) -> Iterator[Computation]:
-        """The computations, or those `among` them, one by one, for analyses that keep none of their instructions.
+        """Yields computations one by one, for analyses that do not keep references to instructions.
 
-        For a lazily read file (`load`), computations read on the way are freed again from time to time, so
-        that memory does not grow with the file. Names, numbers, frozen values and computations may be kept; instructions of
-        a computation that is touched later are other objects. What is edited before the end is not let go.
+        For a lazily loaded file (`load`), computations parsed along the way are unloaded from time to time, so that
+        memory stays bounded. Names, numbers, frozen values and computations may be kept, but the instructions of a
+        computation that is accessed again are new objects. Edited computations are never unloaded.
 
-        With `only_callers` computations that call nothing may be left out, where that is known without reading them.
+        Args:
+            among: The computations to visit; None visits all.
+            only_callers: Skip computations that call nothing, if that is known without parsing them.
         """
         found = self._computations if among is None else among
         return iter(tuple(found)) if self._source is None else self._source.walk(found, only_callers)
 
     def find_all(self, name: str) -> Iterator[Instruction | Computation]:
-        """The instructions, then the computations of that name (`%` optional). Only what may hold it is read for that."""
+        """Yields all instructions, then all computations, of a name (`%` optional).
+
+        In a lazily loaded file only computations that may contain the name are parsed.
+        """
         name = name.removeprefix("%")
         computations = self._computations
         for computation in (
@@ -242,7 +250,10 @@ class Module(ModuleMethods):
         yield from (computation for computation in computations if computation._name == name)
 
     def find(self, name: str) -> Instruction | Computation | None:
-        """The instruction or else the computation of that name (`%` optional); the first one in the text; or None."""
+        """Finds an instruction or computation by name (`%` optional); None if there is none.
+
+        Instructions come before computations, and earlier ones in the text before later ones.
+        """
         if self._by_name is None or self._by_name[0] != self._revision:
             names: dict[str, Instruction | Computation] = {}
             for instruction in self.instructions():
@@ -253,14 +264,14 @@ class Module(ModuleMethods):
         return self._by_name[1].get(name.removeprefix("%"))
 
     def instruction(self, name: str) -> Instruction:
-        """The instruction of that name (`%` optional), the first one in the text. Raises KeyError."""
+        """Returns the first instruction of this name in the text (`%` optional). Raises KeyError if there is none."""
         found = self.find(name)
         if isinstance(found, Instruction):
             return found
         raise KeyError(f"no instruction is named {name.removeprefix('%')}")
 
     def computation(self, name: str) -> Computation:
-        """The computation of that name (`%` optional). Raises KeyError."""
+        """Returns the computation of this name (`%` optional). Raises KeyError if there is none."""
         name = name.removeprefix("%")
         for computation in self._computations:
             if computation._name == name:
@@ -276,7 +287,10 @@ class Module(ModuleMethods):
         return tuple(sorted(found, key=lambda i: (order[i.computation], i.computation.order[i])))  # type: ignore[index,union-attr]
 
     def calls_of(self, computation: Computation) -> Collection[Instruction]:
-        """The instructions that call a computation, each once, in no order: cheaper than `callers_of`."""
+        """The instructions that call a computation, without duplicates and in no particular order.
+
+        Cheaper than `callers_of`.
+        """
         if self._callers is None:
             self._callers = {}
             for instruction in self.instructions():
@@ -297,9 +311,9 @@ class Module(ModuleMethods):
                 self._callers.get(callee, {}).pop(instruction, None)
 
     def materialize(self) -> Module:
-        """Forces everything that is read lazily, and returns the module.
+        """Parses everything that is read lazily, and returns the module.
 
-        That is nothing but what `load` left in a large file: whatever else is read has all its attributes typed at once.
+        Only `load` of a large file is lazy; otherwise this does nothing.
         """
         if self._source is not None:
             with gc_control.gc_paused(collect_first=False):
@@ -310,7 +324,7 @@ class Module(ModuleMethods):
 
     @property
     def instruction_names(self) -> NameUniquer:
-        """Hands out names that no instruction of the module has."""
+        """Generates instruction names that are unique in the module."""
         if self._instruction_names is None:
             from hlotext.ir.nodes.naming import NameUniquer  # only edits need it
 
@@ -320,7 +334,7 @@ class Module(ModuleMethods):
 
     @property
     def computation_names(self) -> NameUniquer:
-        """Hands out names that no computation of the module has."""
+        """Generates computation names that are unique in the module."""
         if self._computation_names is None:
             from hlotext.ir.nodes.naming import NameUniquer
 
@@ -328,7 +342,7 @@ class Module(ModuleMethods):
         return self._computation_names
 
     def add(self, computation: Computation, before: Computation | None = None) -> Computation:
-        """Puts a new computation at the end, or before another one.
+        """Inserts a new computation at the end, or before another one.
 
         Raises EditError if the name is taken, or if it calls a computation that is not in the module.
         """
@@ -337,7 +351,7 @@ class Module(ModuleMethods):
 
     @property
     def order(self) -> Order[Computation]:
-        """Order of the computations, for comparisons and insertions in constant time."""
+        """Position of each computation, for comparisons and insertions in constant time."""
         if self._order is None:
             from hlotext.ir.nodes.order import Order
 
@@ -345,21 +359,21 @@ class Module(ModuleMethods):
         return self._order
 
     def remove(self, computation: Computation) -> None:
-        """Takes a computation out. Raises EditError while it is the entry or somebody calls it."""
+        """Removes a computation. Raises EditError if it is the entry or has callers."""
         self.remove_all([computation])
 
     def remove_all(self, computations: Iterable[Computation]) -> None:
-        """Takes computations out that nothing but they themselves calls. Raises EditError as `remove` does."""
+        """Removes computations that are called only by each other. Raises EditError as `remove` does."""
         edit_backend.backend.remove_computations(self, computations)
 
     def set_entry(self, computation: Computation) -> None:
-        """Makes another computation the entry. Raises EditError if it is called or not in the module."""
+        """Makes another computation the entry. Raises EditError if it has callers or is not in the module."""
         edit_backend.backend.set_entry(self, computation)
 
     def rename(self, node: Computation | Instruction, name: str) -> None:
-        """Renames a computation or an instruction; every line that names it is printed again.
+        """Renames a computation or an instruction and updates every line that refers to it.
 
-        Raises EditError if the name is taken or cannot be read.
+        Raises EditError if the name is taken or is not a valid name.
         """
         computation = node if isinstance(node, Computation) else node.computation
         if computation is None or computation.module is not self:
@@ -367,21 +381,26 @@ class Module(ModuleMethods):
         node.name = name
 
     def clone(self) -> Module:
-        """A copy that shares no node with this one; it prints as this one does, edits included."""
+        """A deep copy. It prints like this module, including edits."""
         return edit_backend.backend.clone(self)
 
     def transaction(self, *, typed: bool = True) -> AbstractContextManager[EditRecord]:
-        """`with module.transaction() as record:` undoes every edit made inside when an exception leaves the block.
+        """Context manager that rolls back all edits if an exception leaves the block.
 
-        Inside, edits with `typed=False` and computations that are still being built may leave the module wrong for a while;
-        at the end it must be as right as before, else EditError is raised and everything undone. With `typed=False` that
-        holds for every edit inside, and the changes of `rewrite.change_shape`, `change_operands` and `change_attributes`
-        are followed together at the end. The record says what was inserted, modified and removed, and can undo it later.
+        `with module.transaction() as record:`. Inside the block, the module may be temporarily invalid as a result of
+        edits with `typed=False` and computations under construction. At the end it is validated: if the edits
+        introduced an error, EditError is raised and everything is rolled back. The record lists what was inserted,
+        modified and removed, and can undo it later.
+
+        Args:
+            typed: Check the types of each edit immediately. False makes `typed=False` the default inside the block; the
+                changes of `rewrite.change_shape`, `change_operands` and `change_attributes` are then propagated
+                together at the end.
         """
         return edit_backend.backend.transaction(self, typed=typed)
 
     def listen(self, listener: Listener) -> AbstractContextManager[None]:
-        """`with module.listen(listener):` notifies the listener of every edit right after it."""
+        """Context manager that notifies a listener after each edit: `with module.listen(listener):`."""
         return edit_backend.backend.listen(self, listener)
 
     def __copy__(self) -> Module:
@@ -394,18 +413,23 @@ class Module(ModuleMethods):
     # ---- text
 
     def to_proto(self, *, fill_elided: bool = False) -> bytes:
-        """The serialized `HloModuleProto`, as XLA reads it; instructions in the order of the text.
+        """Serializes the module to an `HloModuleProto` that XLA can read; instructions keep the order of the text.
 
-        Fields that a proto had and modules have no place for go back where the module was read from one. With `fill_elided`
-        constants whose values the text leaves out become zeros. Raises HloSyntaxError with the names of such constants
-        without it, and for what no proto holds. The header's count of replicas and partitions is no part of this message
-        (`hlotext.proto.outside_of_proto` names what is not; `with_config` writes that too).
-        Needs `hlotext[proto]` (MissingProtobuf, an ImportError).
+        Unknown fields of a module that was read from a proto are written back. The counts of replicas and partitions in
+        the header are not part of this message: see `outside_of_proto`, and `with_config`, which writes them too.
+
+        Args:
+            fill_elided: Write elided constants as zeros.
+
+        Raises:
+            HloSyntaxError: A constant is elided (unless `fill_elided`), or the module has something that no proto can
+                hold.
+            MissingProtobuf: The extra `hlotext[proto]` is not installed (an ImportError).
         """
         return printing.proto_writer()(self, fill_elided)
 
     def to_text(self, options: PrintOptions | None = None) -> str:
-        """The module printed as XLA prints it with these options (default: XLA's default preset)."""
+        """Prints the module as XLA does with these options; defaults to XLA's default preset."""
         from hlotext.ir.values.print_options import PrintOptions
 
         return printing.printer().module(self, options or PrintOptions.default())

@@ -28,7 +28,7 @@ _NEAR = 100_000
 
 @attrs.frozen(repr=False)
 class Span(Value):
-    """A range of the source text. Lines and columns count from 1; columns count characters."""
+    """A range of the source text. Lines and columns start at 1; columns count characters."""
 
     start: int
     """Offset of the first character."""
@@ -46,7 +46,7 @@ class Span(Value):
 
 @attrs.frozen(eq=False, slots=False)
 class Source:
-    """One text and its name. Line ends are LF, CRLF or CR; the text is kept as it came."""
+    """A text and its name. Line endings may be LF, CRLF or CR; the text is never modified."""
 
     lets_go: ClassVar[bool] = False
     """True if instructions may be unloaded and read again later as other objects (`Module.walk`)."""
@@ -56,7 +56,7 @@ class Source:
 
     @functools.cached_property
     def spellings(self) -> dict[str, str]:
-        """Attributes that the text calls as another release does, and what it calls them."""
+        """Attributes spelled as in another XLA release: today's name to the name in the text."""
         return {name: spelling for spelling, name in SPELLINGS.items() if f"{spelling}=" in self.text}
 
     @functools.cached_property
@@ -83,9 +83,9 @@ class Source:
         return {}
 
     def line_behind(self, offset: int, number: int) -> tuple[int, int]:
-        """Where the text of a line begins, without the blanks before it, and where it ends, without its line end, even a CR.
+        """Start and end offsets of the line `number` lines after the one at `offset`, which is number 0.
 
-        Lines are counted by LF from that of the offset, which is number 0; what was counted is kept for the next question.
+        Leading blanks and the line ending are excluded. Lines are separated by LF; their starts are cached.
         """
         text = self.text
         starts = self._lines_behind.get(offset)
@@ -104,7 +104,7 @@ class Source:
         return start, end if other < 0 else other
 
     def forget_lines(self, offset: int) -> None:
-        """Forgets what was counted from an offset."""
+        """Drops the cached line starts after an offset."""
         self._lines_behind.pop(offset, None)
 
     def position(self, offset: int) -> tuple[int, int]:
@@ -124,7 +124,7 @@ class Source:
         return line, column
 
     def line_numbers(self, offsets: Iterable[int]) -> list[int]:
-        """The lines (from 1) of many offsets."""
+        """Line numbers (from 1) of many offsets."""
         starts, find = self._line_starts, bisect.bisect_right
         return [find(starts, offset) for offset in offsets]
 
@@ -133,12 +133,12 @@ class Source:
         return Span(start, end, *self.position(start), *self.position(end))
 
     def line(self, number: int) -> str:
-        """The text of a line (from 1), without its line end; empty after the last one."""
+        """The text of a line (from 1), without its line ending; empty after the last line."""
         start, end = self.bounds(number)
         return self.text[start:end]
 
     def bounds(self, number: int) -> tuple[int, int]:
-        """Start and end of a line (from 1) without its line break; None after the last one."""
+        """Start and end offsets of a line (from 1), without its line ending; None after the last line."""
         starts = self._line_starts
         if not 0 < number <= len(starts):
             return len(self.text), len(self.text)
@@ -148,7 +148,7 @@ class Source:
         return start, end
 
     def bounds_at(self, offset: int) -> tuple[int, int]:
-        """Start and end of the line around an offset, without its line break: no other line is looked at."""
+        """Start and end offsets of the line that contains an offset, without its line ending."""
         text = self.text
         offset -= text[max(0, offset - 1) : offset + 1] == "\r\n"
         start = text.rfind("\n", 0, offset) + 1
@@ -159,17 +159,17 @@ class Source:
         return start, end if other < 0 else other
 
     def line_at(self, offset: int) -> str:
-        """The text of the line around an offset, without its line end."""
+        """The text of the line that contains an offset, without its line ending."""
         start, end = self.bounds_at(offset)
         return self.text[start:end]
 
     def read_all(self, computations: Iterable[Computation]) -> None:
-        """Reads the remaining computations: here there are none."""
+        """Parses the remaining computations; does nothing for this source, which is already parsed."""
 
     def walk(self, computations: Iterable[Computation], only_callers: bool) -> Iterator[Computation]:
-        """See `Module.walk`: here all was read at once."""
+        """See `Module.walk`. This source is already parsed."""
         return iter(tuple(computations))
 
     def defining(self, computations: Iterable[Computation], name: str) -> Iterator[Computation]:
-        """The computations that may hold an instruction of that name, as far as that is known without reading: here all."""
+        """Computations that may contain an instruction of this name: all of them, since this source is already parsed."""
         return iter(tuple(computations))

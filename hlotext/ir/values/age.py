@@ -33,7 +33,7 @@ _RELEASE = re.compile(r"v?(\d{1,4}(?:\.\d{1,4}){1,3})")
 
 @attrs.frozen(repr=False)
 class XlaAge(Value):
-    """The days between which the XLA that wrote something was written, both included; None for an open end."""
+    """Interval of dates of the XLA version that wrote something, both ends inclusive; None for an open end."""
 
     since: date | None = None
     until: date | None = None
@@ -41,12 +41,15 @@ class XlaAge(Value):
     """The evidence in words; empty if there is none."""
 
     def has(self, change: date) -> bool:
-        """True if that XLA includes a change made on a day. Where the interval leaves it open, the newest is assumed."""
+        """True if that XLA version includes a change made on a date.
+
+        If the interval is inconclusive, the newest is assumed.
+        """
         return self.until is None or self.until >= change
 
     @property
     def is_known(self) -> bool:
-        """True if there is any evidence."""
+        """True if there is any evidence of the age."""
         return self.since is not None or self.until is not None
 
     def __str__(self) -> str:
@@ -60,10 +63,10 @@ class XlaAge(Value):
 
 
 def as_age(age: XlaAge | date | str | None) -> XlaAge | None:
-    """Converts an argument `age=`: an XlaAge, a day, a release of jaxlib ("0.12", "0.10.2"), or None for "find it".
+    """Converts an `age=` argument: an XlaAge, a date, a jaxlib release ("0.12", "0.10.2"), or None for automatic.
 
-    A prefix of several releases means the newest of them; one that was not tested is placed between its neighbours.
-    Raises ValueError for anything else.
+    A prefix of several releases means the newest of them; an untested release is placed between its neighbors. Raises
+    ValueError for anything else.
     """
     if age is None or isinstance(age, XlaAge):
         return age

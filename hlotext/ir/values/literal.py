@@ -33,11 +33,10 @@ MAX_EMPTY_BRACES = 1 << 20
 
 @attrs.frozen(eq=False, repr=False)
 class Literal:
-    """The value of a constant: an array, a tuple of literals or a token; `str()` is XLA's text, numbers in
-    full.
+    """The value of a constant: an array, a tuple of literals or a token. `str()` is XLA's text with every number.
 
-    Equal literals have equal shapes and the same bits, so a NaN equals itself and -0 differs from 0. Arrays
-    are read-only and may be shared.
+    Literals are equal if their shapes and bits are, so a NaN equals itself and -0 differs from 0. Arrays are read-only
+    and may be shared.
     """
 
     shape: Shape
@@ -57,10 +56,10 @@ class Literal:
 
     @classmethod
     def from_array(cls, array: Any, shape: Shape | None = None) -> Literal:
-        """The literal with the values of an array, which is copied.
+        """Creates a literal from an array, which is copied.
 
-        The default shape is the array's own with the descending layout. Raises TypeError for a dtype without an
-        element type, ValueError if a given shape does not fit the array.
+        The shape defaults to the array's, with the descending layout. Raises TypeError for a dtype without an element
+        type, and ValueError if the given shape does not fit the array.
         """
         import numpy as np
 
@@ -88,27 +87,27 @@ class Literal:
 
     @classmethod
     def from_values(cls, shape: Shape, values: np.ndarray[Any, Any], *, is_bare: bool = False) -> Literal:
-        """The literal of an array shape with these flat row-major values, of which it takes ownership.
+        """Creates an array literal from flat row-major values without copying or checking them. For readers.
 
-        For readers: nothing is checked or copied. If `is_bare`, the one number for the whole array.
+        `is_bare` marks a single number that stands for the whole array.
         """
         values.flags.writeable = False
         return cls(shape, is_bare=is_bare, values=values)
 
     @classmethod
     def tuple(cls, literals: Iterable[Literal]) -> Literal:
-        """The tuple of these literals."""
+        """Creates a tuple literal from its elements."""
         literals = tuple(literals)
         return cls(Shape.tuple(tuple(literal.shape for literal in literals)), literals)
 
     @classmethod
     def elided(cls, shape: Shape) -> Literal:
-        """The literal of that shape whose value the text leaves out."""
+        """A literal of this shape whose value is elided (`{...}`)."""
         return cls(shape, is_elided=True)
 
     @classmethod
     def token(cls) -> Literal:
-        """The one value of `token[]`, which occurs inside tuples."""
+        """The literal of `token[]`, which occurs inside tuples."""
         return cls(Shape(TOKEN))
 
     # ---- values
@@ -125,11 +124,10 @@ class Literal:
 
     @property
     def array(self) -> np.ndarray[Any, Any]:
-        """The value as a read-only numpy array with the shape's dimensions, in logical order.
+        """The value as a read-only numpy array in logical order.
 
-        A bare number is, as for XLA's reader, the first element, and all others are zero. Raises ValueError if there is no
-        array: elided values, tuples, tokens, unknown element types, bare numbers for huge
-        shapes.
+        A bare number for an array sets the first element, and the others are zero, as in XLA's parser. Raises
+        ValueError for elided values, tuples, tokens, unknown element types, and bare numbers for huge shapes.
         """
         import numpy as np
 
@@ -149,7 +147,7 @@ class Literal:
         return array
 
     def leaves(self) -> Iterator[Literal]:
-        """Every literal inside that has no elements, in order: arrays, tokens, elided and empty tuples."""
+        """Yields all leaf literals in order: arrays, tokens, elided literals and empty tuples."""
         stack = [self]
         while stack:
             literal = stack.pop()
@@ -160,7 +158,7 @@ class Literal:
 
     @property
     def known_array(self) -> np.ndarray[Any, Any] | None:
-        """The elements of an array if the text lists all of them, else None."""
+        """The array if the text has all its elements, else None."""
         is_given = self.shape.is_array and not (
             self.is_elided or self.is_bare or self.unknown_text is not None
         )
@@ -168,7 +166,7 @@ class Literal:
 
     @property
     def is_partly_elided(self) -> bool:
-        """True where some value inside is not in the text."""
+        """True if any value inside is elided."""
         return any(leaf.is_elided for leaf in self.leaves())
 
     def __eq__(self, other: object) -> bool:
@@ -205,11 +203,11 @@ class Literal:
         return f"Literal({self.shape} {self.abbreviated_text()})"
 
     def to_text(self) -> str:
-        """The text with every number, on one line, as XLA prints it with `print_large_constants`."""
+        """The literal on one line with every number, as XLA prints it with `print_large_constants`."""
         return self._assembled(Literal._leaf_text)
 
     def text_with_shape(self) -> str:
-        """The text with the shape of every array in front of its numbers, as in the attribute `literal=`."""
+        """The literal with the shape in front of each array, as in the attribute `literal=`."""
         return self._assembled(lambda leaf: f"{leaf.shape} {leaf._leaf_text()}")
 
     def _assembled(self, leaf_text: Callable[[Literal], str]) -> str:
@@ -232,14 +230,14 @@ class Literal:
         return "".join(pieces)
 
     def abbreviated_text(self) -> str:
-        """The text as XLA prints it by default: arrays of at most 10 elements in full, else `{...}`."""
+        """The literal as XLA prints it by default: `{...}` for arrays of more than 10 elements."""
         is_shown = self.is_bare or (self.shape.is_array and self.shape.element_count <= MAX_SHOWN_ELEMENTS)
         return self.to_text() if is_shown else ELIDED_TEXT
 
     def essential_text(self) -> str:
-        """The text as XLA prints it with `print_only_essential_constants`.
+        """The literal as XLA prints it with `print_only_essential_constants`.
 
-        `0` or `1` where every element is just that, integers in full up to 500,000 elements, else `{...}`.
+        `0` or `1` if every element has that value, integers in full up to 500,000 elements, else `{...}`.
         """
         if self.is_bare:
             return self.to_text()

@@ -20,7 +20,7 @@ class SubcomputationMode(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class PrintOptions:
-    """Options of `Module.to_text`. Field names, defaults and presets are XLA's."""
+    """Options of `Module.to_text`. Fields, defaults and presets are named as in XLA."""
 
     print_operand_index_annotation_interval: int = 5
     """Distance in operands between `/*index=N*/` comments; 0 for none."""
@@ -73,7 +73,7 @@ class PrintOptions:
 
     @classmethod
     def short_parsable(cls) -> PrintOptions:
-        """Short text that can be read back: no metadata, no percent signs, all constants."""
+        """Short text that can be parsed again: no metadata or percent signs, all constants in full."""
         return cls(
             print_large_constants=True,
             print_metadata=False,
@@ -85,7 +85,7 @@ class PrintOptions:
 
     @classmethod
     def canonical(cls) -> PrintOptions:
-        """Text that does not depend on names: for comparing modules."""
+        """Name-independent text, for comparing modules."""
         return cls(
             print_subcomputation_mode=SubcomputationMode.FULL_BODIES,
             print_metadata=False,

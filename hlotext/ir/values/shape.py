@@ -31,7 +31,7 @@ def join_indexed(texts: list[str]) -> str:
 
 @attrs.frozen(repr=False)
 class Tile(Value):
-    """One tile of a tiled layout, sizes major to minor: `(8,128)`."""
+    """A tile of a tiled layout, with its sizes major to minor: `(8,128)`."""
 
     dimensions: tuple[int, ...]
     """Sizes in elements; `COMBINE_DIMENSION` for `*`."""
@@ -55,9 +55,9 @@ class SplitConfig(Value):
 
 @attrs.frozen(cache_hash=True, repr=False)
 class Layout(Value):
-    """Order of an array's elements in memory: `{3,2,0,1:T(8,128)(2,1)S(1)}`.
+    """Memory layout of an array: `{3,2,0,1:T(8,128)(2,1)S(1)}`.
 
-    Nothing here is checked against a shape: `minor_to_major` may be no permutation, as XLA's reader allows.
+    Nothing is validated against a shape: `minor_to_major` need not be a permutation, as in XLA's parser.
     """
 
     minor_to_major: tuple[int, ...] = ()
@@ -116,7 +116,8 @@ class Layout(Value):
 class Shape:
     """The type of an HLO value: an array, a tuple of shapes, a token, an opaque value or a buffer.
 
-    `str()` is XLA's text with layouts; `without_layout()` first for the text without. Compared by every field.
+    `str()` is XLA's text with layouts; call `without_layout()` first to omit them. Equality compares every field,
+    layouts included.
     """
 
     element_type: ElementType
@@ -170,7 +171,7 @@ class Shape:
         return self._text  # type: ignore[return-value]
 
     def text_without_layout(self) -> str:
-        """The text with no layout anywhere inside, as computation headers show shapes."""
+        """The shape without layouts, as printed in computation headers."""
         if self._text_without_layout is None:
             object.__setattr__(self, "_text_without_layout", str(self.without_layout()))
         return self._text_without_layout  # type: ignore[return-value]
@@ -205,29 +206,32 @@ class Shape:
 
     @property
     def is_tuple(self) -> bool:
+        """True for a tuple, the empty one included."""
         return self.element_type is TUPLE
 
     @property
     def is_token(self) -> bool:
+        """True for `token[]`."""
         return self.element_type is TOKEN
 
     @property
     def is_opaque(self) -> bool:
+        """True for `opaque[]`."""
         return self.element_type is OPAQUE
 
     @property
     def is_buffer(self) -> bool:
-        """True for `b(array)`, the shape of a value that lives in a buffer of its own."""
+        """True for a buffer, `b(array)`."""
         return self.element_type is BUFFER
 
     @property
     def is_static(self) -> bool:
-        """True where every size of every leaf is known at compile time."""
+        """True if all dimension sizes, in every leaf, are known at compile time."""
         return not any(self.dynamic_dimensions) and all(s.is_static for s in self.tuple_shapes)
 
     @property
     def is_unbounded(self) -> bool:
-        """True where a dimension of any leaf is printed `?` (`Shape::is_unbounded_dynamic`)."""
+        """True if a dimension of any leaf is unbounded, printed as `?` (`Shape::is_unbounded_dynamic`)."""
         return any(UNBOUNDED_SIZE in leaf.dimensions for _, leaf in self.leaves())
 
     # ---- sizes
@@ -239,14 +243,14 @@ class Shape:
 
     @property
     def true_rank(self) -> int:
-        """Number of dimensions whose size is not 1 (a zero size counts), as `ShapeUtil::TrueNumDimensions`."""
+        """Number of dimensions whose size is not 1; size 0 counts (`ShapeUtil::TrueNumDimensions`)."""
         return sum(size != 1 for size in self.dimensions)
 
     @property
     def element_count(self) -> int:
-        """Product of the sizes, bounds for dynamic ones; 1 for a scalar.
+        """Product of the dimension sizes, using bounds for dynamic dimensions; 1 for a scalar.
 
-        Raises UnknownSizeError, a ValueError, for an unbounded dimension, and ValueError for non-arrays.
+        Raises UnknownSizeError (a ValueError) for an unbounded dimension, and ValueError for non-arrays.
         """
         if not self.is_array:
             raise ValueError(f"{self} has no elements")
@@ -262,7 +266,7 @@ class Shape:
     # ---- parts
 
     def subshapes(self) -> Iterator[tuple[tuple[int, ...], Shape]]:
-        """Every shape inside, this one first, in pre-order, each with its shape index."""
+        """Yields the shape index and the shape of every subshape in pre-order, starting with this one."""
         stack: list[tuple[tuple[int, ...], Shape]] = [((), self)]
         while stack:
             index, shape = stack.pop()
@@ -272,13 +276,13 @@ class Shape:
                 stack.extend(((*index, i), parts[i]) for i in range(len(parts) - 1, -1, -1))
 
     def leaves(self) -> Iterator[tuple[tuple[int, ...], Shape]]:
-        """Every non-tuple shape inside, with its shape index, left to right."""
+        """Yields the shape index and the shape of every non-tuple inside, left to right."""
         if not self.is_tuple:
             return iter((((), self),))
         return ((index, shape) for index, shape in self.subshapes() if not shape.is_tuple)
 
     def subshape(self, index: tuple[int, ...]) -> Shape:
-        """The shape at a shape index such as `(0, 1)`. Raises IndexError if there is none."""
+        """The shape at a shape index such as `(0, 1)`. Raises IndexError if the index is invalid."""
         shape = self
         for i in index:
             if not shape.is_tuple or not 0 <= i < len(shape.tuple_shapes):
@@ -293,13 +297,13 @@ class Shape:
         return self if layout == self.layout else attrs.evolve(self, layout=layout)
 
     def without_layout(self) -> Shape:
-        """This shape with no layout anywhere inside."""
+        """This shape without layouts, in every leaf."""
         if self.tuple_shapes:
             return attrs.evolve(self, tuple_shapes=tuple(s.without_layout() for s in self.tuple_shapes))
         return self if self.layout is None else attrs.evolve(self, layout=None)
 
     def with_default_layout(self) -> Shape:
-        """This shape with the descending layout wherever an array has none, as XLA's reader fills it in."""
+        """This shape with the descending layout for arrays without one, as XLA's parser adds it."""
         if self.tuple_shapes:
             filled = [s.with_default_layout() for s in self.tuple_shapes]
             if all(map(operator.is_, filled, self.tuple_shapes)):
@@ -313,7 +317,7 @@ class Shape:
 
     @classmethod
     def tuple(cls, shapes: tuple[Shape, ...]) -> Shape:
-        """The tuple of these shapes."""
+        """Creates a tuple shape from its element shapes."""
         return cls(TUPLE, tuple_shapes=shapes)
 
     @classmethod

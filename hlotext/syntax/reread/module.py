@@ -16,28 +16,26 @@ from hlotext.syntax.reread.releases import as_release
 
 
 def reread(module: Module, *, age: XlaAge | date | str | None = None) -> Module:
-    """A copy that holds what XLA holds after reading the module's text (`HloParserImpl`, `HloModule::Print`).
+    """A copy of the module as XLA would represent it after parsing the text (`HloParserImpl`, `HloModule::Print`).
 
-    * Instruction names are unique in the module, and so are computation names (`NameUniquer`): the first in the text keeps
-      its name, bodies written in place come before their callers.
-    * Computations come callees before callers, instructions operands before users; where the module is scheduled,
-      instructions keep the order of the text, except inside fusions.
-    * The stack-frame tables hold the frames that instructions name, numbered as they are met.
-    * Layouts that the header leaves out are the default ones; send, recv, infeed and the like have the shapes that XLA
-      gives them; `-0` is 0, which XLA reads as an integer; one number for an array is its first element.
+    * Instruction and computation names are made unique in the module (`NameUniquer`): the first in the text keeps its
+      name, and inline bodies come before their callers.
+    * Callees come before callers and operands before users; in a scheduled module, instructions keep the order of the
+      text, except inside fusions.
+    * The stack-frame tables hold only the frames that instructions refer to, numbered in order of first use.
+    * Layouts missing from the header are the default ones; send, recv, infeed and the like get XLA's shapes; `-0` is 0,
+      which XLA parses as an integer; a single number for an array is its first element.
 
-    Words and defaults are those of the newest XLA (`order=` of compare, `is_stable=` of topk, `single_device`), or of one of
-    another age.
-
-    Left as they are: `{...}`, which XLA fills from a counter that runs through its process, and whatever XLA refuses.
-    The module stays as it is.
+    Elided constants (`{...}`), which XLA fills from a process-wide counter, are left alone, as is anything that XLA
+    rejects. The module itself is not modified.
 
     Args:
-        module: What has been read.
-        age: Which XLA reads and prints it: a release of jaxlib ("0.12", "0.10.2"), a day or an XlaAge; None: the newest.
+        module: The module to copy.
+        age: XLA version whose spellings and defaults are used (`order=` of compare, `is_stable=` of topk,
+            `single_device`): a jaxlib release ("0.12", "0.10.2"), a date or an XlaAge; None for the newest.
 
     Raises:
-        ValueError: `age` is no age of XLA.
+        ValueError: `age` is not an age of XLA.
     """
     release = as_age(age) or XlaAge()
     copy = module.clone()

@@ -17,7 +17,7 @@ from hlotext.syntax.source.reporter import did_you_mean
 
 
 class InputError(OSError):
-    """A file that cannot be read or unpacked; `str()` is one line that names it."""
+    """A file cannot be read or decompressed. `str()` is one line that names the file."""
 
 
 LIMIT_VARIABLE = "HLOTEXT_MAX_SOURCE"
