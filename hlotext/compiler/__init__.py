@@ -1,10 +1,10 @@
-"""The compiler, explained: the stages of a compilation, and models of what XLA's passes decide.
+"""Models of XLA's passes that explain their decisions, and the stages of a compilation.
 
 >>> from hlotext import compiler
 >>> compiler.stages.of("fusion", "priority-fusion").title
 'Fusion'
 
-A model takes a module and answers with an `Outcome`: the module as XLA's pass would leave it, and a `Decision` for
+A model takes a module and returns an `Outcome`: the module as XLA's pass would leave it, and a `Decision` for
 everything that it did or decided against.
 """
 

@@ -48,10 +48,10 @@ class Answer:
 
 
 def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
-    """Answers of all models about an instruction of the final text, which may have another name at each step.
+    """Explains an instruction of the final text with every model that has something to say about it.
 
-    One answer for each step of which there is a model and that has something to say. Raises LookupError for a name that the
-    final text does not have, InputError.
+    The instruction is followed through all steps, where it may have other names. Raises LookupError if the final text
+    has no instruction of this name, and InputError.
     """
     birth = compilation.births([name]).get(name)
     own = () if birth is None else (*(event.name for event in birth.history), birth.name)
@@ -96,7 +96,7 @@ def _explained(compilation: Compilation, step: Step) -> Explanation | None:
 
 
 def why_in(module: hlo.Module, name: str, platform: str | None = None) -> tuple[Answer, ...]:
-    """Decisions of the applicable models about one instruction of a module. Raises LookupError, ValueError."""
+    """Explains an instruction of a module with all models that apply. Raises LookupError, ValueError."""
     instruction = meant_instruction(module, name)
     if instruction is None:
         raise LookupError(f"no instruction {name} in {module.name}{names_meant(module, name)}")

@@ -106,7 +106,10 @@ class ConvertAsyncCollectivesToSync(Pass):
 
 
 def async_collective_creator(module: Module, *, age: Age | None = None) -> Outcome:
-    """Applies the pass to a module, with a decision for each collective. `age`: XLA age; None: from the text."""
+    """Models `AsyncCollectiveCreator`: which collectives become asynchronous, with a decision for each.
+
+    `age` is the XLA version to model; None detects it from the text.
+    """
     copy = module.clone()
     with copy.transaction():
         decisions = tuple(_split_all(copy, age_for(module, age)))
@@ -114,7 +117,10 @@ def async_collective_creator(module: Module, *, age: Age | None = None) -> Outco
 
 
 def convert_async_collectives_to_sync(module: Module, *, age: Age | None = None) -> Outcome:
-    """Applies the pass to a scheduled module, with a decision for each start. `age`: as above."""
+    """Models `ConvertAsyncCollectivesToSync` on a scheduled module, with a decision for each start.
+
+    `age` is the XLA version to model; None detects it from the text.
+    """
     copy = module.clone()
     with copy.transaction():
         decisions = tuple(_mark_all(copy, age_for(module, age)))

@@ -110,11 +110,23 @@ def _on_copy(module: Module, work: Callable[[Module], list[Decision]]) -> Outcom
 
 
 def copy_insertion(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
-    """Applies copy insertion to a module, with the reason why each copy was added, and why it stayed or was removed.
+    """Models copy insertion: the reason why each copy was added, and why it was kept or removed.
 
-    `platform` (`cpu`, `gpu`, `tpu`) says which operations are in place and what may be written over what; without it the text
-    tells; so with `age`, of which XLA. The module should be as at that point of a compilation: optimized, without a schedule,
-    and each computation called from one place (`flatten-call-graph`). Raises MemoryModelError, ValueError.
+    The module should be at the point of a compilation where XLA runs the pass: optimized, not scheduled, and with each
+    computation called from one place (`flatten-call-graph`).
+
+    Args:
+        module: The module.
+        platform: `cpu`, `gpu` or `tpu`, which decides which operations run in place and which buffers may be
+            overwritten; None detects it from the text.
+        age: The XLA version to model; None detects it from the text.
+
+    Returns:
+        The module with copies inserted, and the decisions.
+
+    Raises:
+        MemoryModelError: The buffers of the module cannot be determined.
+        ValueError: Unknown platform or age.
     """
     return _on_copy(
         module, lambda copy: _all_steps(copy, platform_of(module, platform), age_for(module, age))
@@ -141,5 +153,8 @@ def special_copies(module: Module, platform: str | None = None) -> Outcome:
 
 
 def post_scheduling_copies(module: Module, *, age: Age | None = None) -> Outcome:
-    """Applies GPU's copy passes after scheduling. Raises MemoryModelError, ValueError without a schedule."""
+    """Models the GPU copy passes that run after scheduling.
+
+    Raises MemoryModelError, and ValueError if the module is not scheduled.
+    """
     return _on_copy(module, lambda copy: _after_schedule(copy, age_for(module, age)))

@@ -59,15 +59,15 @@ _FINAL = frozenset(
 
 @attrs.frozen
 class FusionOutcome(Outcome):
-    """Fused module, with a decision for every pair that was considered."""
+    """Outcome of fusion: the fused module, with a decision for every pair that was considered."""
 
     before: Module | None = None
 
     def why_not(self, producer: str, consumer: str) -> tuple[Decision, ...]:
-        """Why one instruction is not in the fusion of another; where it is, the decisions that put it there.
+        """Explains why one instruction is not in the fusion of another, or which decisions put it there.
 
-        A consumer may have gone into several fusions: one decision for each of them. Raises ValueError for names that the
-        module does not have.
+        A consumer may be in several fusions, each with a decision of its own. Raises ValueError if the module has no
+        instruction of a name.
         """
         assert self.before is not None
         found = {i.name: i for i in self.before.instructions() if i.name in (producer, consumer)}
@@ -105,9 +105,9 @@ def _not_asked(producer: Instruction, consumer: Instruction) -> Decision:
 
 
 def cpu_fusion(module: Module, *, age: Age | None = None) -> FusionOutcome:
-    """Applies XLA's CPU fusion to a module with assigned layouts, with the reason for each pair left unfused.
+    """Models XLA's CPU fusion on a module with assigned layouts, with the reason for each pair left unfused.
 
-    `age`: of which XLA; None: as the text tells, else the newest.
+    `age` is the XLA version to model; None detects it from the text, else assumes the newest.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[8]{0} parameter(0)  s = f32[8]{0} exponential(x)  n = f32[8]{0} negate(s)"

@@ -11,7 +11,7 @@ from hlotext.ir.nodes.module import Module
 
 @attrs.frozen
 class Decision:
-    """One thing that a pass decided, or decided against."""
+    """A decision of a pass, positive or negative."""
 
     instruction: str
     """Name of the instruction that it is about: in the module before the pass, else in the module after it."""
@@ -39,11 +39,11 @@ class Outcome:
     """True if decisions and reasons come from XLA's own log; the module then lacks whatever the log omits."""
 
     def of(self, name: str) -> tuple[Decision, ...]:
-        """Decisions about the instruction of that name, or involving it."""
+        """Decisions about or involving the instruction of this name."""
         return tuple(d for d in self.decisions if d.instruction == name or name in d.others)
 
     def counts(self) -> dict[str, int]:
-        """Number of decisions by rule, largest first."""
+        """Number of decisions by rule, most frequent first."""
         return _counted(d.rule for d in self.decisions)
 
 

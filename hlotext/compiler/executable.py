@@ -19,7 +19,7 @@ _KINDS_OF_CODE = ("ptx", "object", "llvm-with-opt", "llvm-no-opt")
 
 @attrs.frozen(kw_only=True)
 class ExecutablePart:
-    """One thing that an executable has, or should have."""
+    """A part that an executable has, or should have."""
 
     name: str
     """"program", "constants", "arguments", "outputs", "temporaries", "thunks", "command buffers", "kernels", "options" or
@@ -36,7 +36,7 @@ class ExecutablePart:
 
 @attrs.frozen(kw_only=True)
 class Kernel:
-    """One kernel in machine-near text, and what launches it."""
+    """A kernel in low-level code, and the thunks that launch it."""
 
     name: str
     file: str
@@ -49,7 +49,7 @@ class Kernel:
 
 @attrs.frozen(kw_only=True)
 class Executable:
-    """The parts of one executable."""
+    """The parts of a compiled executable."""
 
     name: str
     platform: str | None
@@ -58,12 +58,15 @@ class Executable:
     """GPU only; empty where the dump has no PTX."""
 
     def part(self, name: str) -> ExecutablePart | None:
-        """The part of that name."""
+        """Returns the part of this name; None if there is none."""
         return next((part for part in self.parts if part.name == name), None)
 
 
 def executable(compilation: Compilation) -> Executable:
-    """Executable of one compilation, from a dump folder. Parts that the folder lacks have `missing` set."""
+    """Collects the parts of a compilation's executable from a dump folder.
+
+    Parts that are not there have `missing` set.
+    """
     tree = _thunks(compilation)
     kernels = tuple(_kernels(compilation, tree))
     parts = [_program(compilation)]

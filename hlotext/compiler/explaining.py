@@ -50,7 +50,7 @@ class Group:
     """The model's decisions about these operations, in their order."""
 
     def rules(self) -> list[tuple[str, int, Decision]]:
-        """The rules that decided, how often each, and the first decision of each; the most frequent first."""
+        """The rules behind the changes: name, count, and the first decision of each; most frequent first."""
         counts = Counter(decision.rule for decision in self.decisions)
         first: dict[str, Decision] = {}
         for decision in self.decisions:
@@ -60,7 +60,7 @@ class Group:
 
 @attrs.frozen(eq=False)
 class Explanation:
-    """Changes between the texts before and after one pass."""
+    """Changes made by one pass, found by comparing the texts before and after it."""
 
     name: str | None
     """XLA's name of the pass; None where it was not said."""
@@ -92,7 +92,7 @@ class Explanation:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Every change, in the order of the text after, then what is gone."""
+        """All changes: those visible in the new text in its order, then the removals."""
         return self.accounting.changes
 
     @functools.cached_property
@@ -161,7 +161,7 @@ class Explanation:
         return tuple(found)
 
     def of(self, name: str) -> tuple[tuple[Change, ...], tuple[Decision, ...]]:
-        """Changes to the operation of a name, before or after, and decisions about it or involving it."""
+        """Changes to the operation of this name, before or after, and decisions about or involving it."""
         changes = tuple(
             change
             for change in self.changes
@@ -171,7 +171,10 @@ class Explanation:
         return changes, self.decisions_about(name)
 
     def decisions_about(self, name: str) -> tuple[Decision, ...]:
-        """Decisions about the operation of a name, or involving it. The texts are compared for a new fusion alone."""
+        """Decisions about or involving the operation of this name.
+
+        The texts are compared only for a new fusion.
+        """
         own = [d for d in self.decisions if d.instruction == name]
         others = [d for d in self.decisions if d.instruction != name and name in d.others]
         if not own and not others:
@@ -200,7 +203,7 @@ class Explanation:
 
     @property
     def stage(self) -> str | None:
-        """The title of the stage that the pass belongs to; None for one that is not known."""
+        """Title of the compilation stage of the pass; None if unknown."""
         found = stages.of("", self.name) if self.name else None
         return None if found is None else found.title
 
@@ -214,13 +217,23 @@ def explain(
     log: str = "",
     age: Age | None = None,
 ) -> Explanation:
-    """Changes between the texts before and after one pass, grouped, with the model's rule for each if there is one.
+    """Explains the changes made by one pass, grouped, with the model's rule for each if there is a model.
 
-    `before` and `after` are modules, paths or texts; `name` is XLA's name of the pass, `platform` (`cpu`, `gpu`, `tpu`) is
-    told from the text where it is not given, `log` is what the pass wrote itself (`priority_fusion_dump.txt`), and `age` of
-    which XLA it is: a release of jaxlib, a day; None: as the text tells, else the newest. Works for any
-    pass, also without a model. Raises HloSyntaxError, InputError; TypeError for what is no module; ValueError for
-    an unknown platform.
+    Works for any pass, also without a model.
+
+    Args:
+        before: The module before the pass: a module, path or text.
+        after: The module after it, likewise.
+        name: XLA's name of the pass.
+        platform: `cpu`, `gpu` or `tpu`; None detects it from the text.
+        log: The pass's own log (`priority_fusion_dump.txt`).
+        age: The XLA version: a jaxlib release or a date; None detects it from the text, else assumes the newest.
+
+    Raises:
+        HloSyntaxError: A text is not HLO.
+        InputError: A file cannot be read.
+        TypeError: An argument is not a module, path or text.
+        ValueError: Unknown platform.
     """
     found = asked(before, after, name, platform=platform, log=log, age=age)
     _ = found.views  # as the texts are now

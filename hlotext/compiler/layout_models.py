@@ -19,9 +19,9 @@ from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 
 
 def layout_assignment(module: Module, platform: str = "cpu") -> Outcome:
-    """The layouts that XLA would give a module that has not been through layout assignment, and why.
+    """Models layout assignment: the layouts that XLA would choose for a module without them, and why.
 
-    Raises ValueError for platforms whose rules are not known here.
+    Raises ValueError for platforms whose rules are not modeled.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[8,4]{1,0} parameter(0)  t = f32[4,8]{1,0} transpose(x), dimensions={1,0}"

@@ -24,7 +24,7 @@ _REMAT = re.compile(r"^(.*?)\.remat\d*(?:\.\d+)*$")
 
 @attrs.frozen
 class View:
-    """A table of facts."""
+    """A table of facts about a pass's changes."""
 
     title: str
     columns: tuple[str, ...]
@@ -60,7 +60,7 @@ class Clone:
 
 
 def rematerialized(accounting: PassDiff) -> tuple[Clone, ...]:
-    """The clones that rematerialization made (`.remat` in their names), with what they are clones of."""
+    """Clones created by rematerialization (`.remat` in their names), with their originals."""
     names = {i.name: i for i in accounting.before.instructions()}
     by_text: dict[tuple[object, ...], hlo.Instruction] = {}
     for i in names.values():

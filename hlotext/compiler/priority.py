@@ -84,11 +84,11 @@ def read_steps(log: str) -> tuple[LogEntry, ...]:
 
 
 def priority_fusion(module: Module, log: str) -> Outcome:
-    """A module after the fusions of a log, with XLA's reasons and times.
+    """Applies the fusions recorded in a log of GPU's priority fusion, with XLA's reasons and times.
 
-    Where a step does not fit the module (no such instruction, or the producer is no operand of the consumer), nothing is
-    done and a decision says so; so no step can make a cycle. Kinds of fusions and Triton's tiles are not in the log: every
-    fusion is `kLoop`. Raises textproto.TextProtoError.
+    A step that does not fit the module (no such instruction, or the producer is not an operand of the consumer) is
+    skipped, and a decision says so; hence no step can create a cycle. The log has neither fusion kinds nor Triton
+    tiles, so every fusion is `kLoop`. Raises textproto.TextProtoError.
     """
     steps = read_steps(log)
     copy = module.clone()

@@ -53,7 +53,7 @@ TPU's choice is not known: its compiler is closed, and its scheduler has more to
 
 @attrs.frozen(eq=False)
 class Candidate:
-    """The order of one scheduler."""
+    """The instruction order that one scheduler would choose, with its peak memory."""
 
     name: str
     """A key of `SCHEDULERS`, or `text` for the order in which the module stands."""
@@ -96,9 +96,9 @@ class MemoryScheduler(Pass):
 
 
 def schedule(module: Module, platform: str | None = None) -> Outcome:
-    """The module in the order that the platform's scheduler would choose; a decision for each scheduler and its memory.
+    """Models scheduling for a platform, with a decision and the memory for each scheduler.
 
-    The text's own order does not matter, but for ties. Raises MemoryModelError, ValueError.
+    The existing order of the text matters only for ties. Raises MemoryModelError, ValueError.
     """
     copy = module.clone()
     found = candidates(copy, platform)
@@ -127,7 +127,7 @@ def schedule(module: Module, platform: str | None = None) -> Outcome:
 
 
 def schedules(module: Module, platform: str | None = None) -> tuple[Candidate, ...]:
-    """Peak memory under each scheduler and in the order of the text: candidates with live bytes.
+    """Candidate schedules: the order and live bytes of each scheduler, and those of the existing order of the text.
 
     Raises MemoryModelError, ValueError.
     """

@@ -83,7 +83,10 @@ class FusionWrapper(Pass):
 
 
 def fusion_wrapper(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
-    """Applies the pass to a module, with the reason for each operation that it wraps. `age`: XLA age."""
+    """Models `FusionWrapper`, with the reason for each operation that it wraps in a fusion.
+
+    `age` is the XLA version to model; None detects it from the text.
+    """
     copy = module.clone()
     with copy.transaction():
         decisions = tuple(_wrap_all(copy, platform_of(module, platform), age_for(module, age)))

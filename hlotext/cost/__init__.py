@@ -1,4 +1,4 @@
-"""Cost of a module: operations and bytes as XLA counts them, scaled by loops, and a lower bound on run time."""
+"""Cost of a module: FLOPs and bytes as XLA counts them, scaled by trip counts, and a lower bound on run time."""
 
 from hlotext.cost.analysis import KEYS, Analysis, Cost, InstructionCost, Key, RunCost, analyze
 from hlotext.cost.counting import product_flops

@@ -48,7 +48,7 @@ UNKNOWN_LINE = "(unknown)"
 
 @attrs.frozen
 class Cost:
-    """Operations and bytes."""
+    """FLOPs, transcendental operations and bytes."""
 
     flops: float = 0
     """Operations that are not transcendental, integer ones and comparisons included."""
@@ -60,9 +60,10 @@ class Cost:
 
 @attrs.frozen
 class RunCost(Cost):
-    """The cost of one run of a module: loops as often as they run, asynchronous work once, custom calls where known.
+    """The cost of one run of a module: loops times their trip counts, asynchronous work once, custom calls if known.
 
-    Of a fusion's operands the bytes count that its body touches: what XLA takes for a whole table may be a gather's few rows.
+    For fusions, only the bytes that the body touches are counted: where XLA counts a whole table, this may be the few
+    rows of a gather.
     """
 
     unknown_loops: tuple[Instruction, ...] = ()
@@ -82,7 +83,7 @@ class RunCost(Cost):
 
     @property
     def is_exact(self) -> bool:
-        """False where a trip count, the branch taken, the cost of a custom call or a size is not known."""
+        """False if a trip count, the branch taken, the cost of a custom call or a size is unknown."""
         return not (
             self.unknown_loops
             or self.conditionals
@@ -94,19 +95,19 @@ class RunCost(Cost):
 
     @property
     def bound(self) -> Literal["", "at least", "at most", "about"]:
-        """The side that the true cost may be on, the branches of conditionals aside."""
+        """Direction of the uncertainty, ignoring branches of conditionals; empty if exact."""
         if self.is_at_least:
             return "about" if self.at_most_calls else "at least"
         return "at most" if self.at_most_calls else ""
 
     @property
     def is_at_least(self) -> bool:
-        """True if the true cost may be more: not where only the branch of a conditional is open."""
+        """True if the true cost may be higher, for reasons other than the branch taken by a conditional."""
         return bool(self.unknown_loops or self.unknown_calls or self.uncounted or self.has_unsized)
 
     @property
     def mark(self) -> str:
-        """Prefix of a total: nothing, `at least` with the number of calls of unknown cost, or `about`."""
+        """Prefix for totals: empty, `at least` with the number of calls of unknown cost, or `about`."""
         if self.unknown_calls:
             return f"at least (without the work of {pluralize(len(self.unknown_calls), 'custom call')} of unknown cost) "
         return "" if self.is_exact else f"{self.bound or 'about'} "
@@ -114,7 +115,7 @@ class RunCost(Cost):
 
 @attrs.frozen
 class InstructionCost:
-    """One instruction's part of a run: what it does itself, without the bodies that it runs."""
+    """The cost of one instruction within a run, excluding its callees."""
 
     instruction: Instruction
     home: Computation
@@ -124,7 +125,7 @@ class InstructionCost:
 
 
 class Analysis:
-    """Cost of a module. Created by `analyze`; numbers are exact integers unless said otherwise."""
+    """Cost analysis of a module, created by `analyze`. Figures are exact integers unless stated otherwise."""
 
     def __init__(
         self,
@@ -145,22 +146,24 @@ class Analysis:
 
     @property
     def flops(self) -> float:
-        """As XLA counts: loop bodies once, custom calls -1, in float32. So are the next two."""
+        """FLOPs as XLA counts them, in float32: loop bodies once, custom calls -1."""
         return self._counting.figures[self.module.entry][0]
 
     @property
     def transcendentals(self) -> float:
+        """Transcendental operations as XLA counts them: loop bodies once."""
         return self._counting.figures[self.module.entry][1]
 
     @property
     def bytes_accessed(self) -> float:
+        """Bytes accessed as XLA counts them: loop bodies once."""
         return self._counting.figures[self.module.entry][2]
 
     _repr_mimebundle_ = mimebundle
 
     @functools.cached_property
     def run(self) -> RunCost:
-        """The cost of one run."""
+        """The cost of one run of the module, with loops scaled by their trip counts."""
         counting, graph = self._counting, self._graph
         reached = counting.weights
         conditionals, calls, at_most = [], [], []
@@ -196,17 +199,17 @@ class Analysis:
 
     @property
     def counts_loops_again(self) -> bool:
-        """True if a loop runs more than once in a run, whose body XLA's figures have once."""
+        """True if `run` counts the body of some loop several times, unlike XLA's figures."""
         reached = self._counting.weights
         loops = self._graph.loops()
         return any(trips not in (None, 1) and loop.computation in reached for loop, trips in loops)
 
     @functools.cached_property
     def xla_omissions(self) -> tuple[str, ...]:
-        """Reasons why XLA's figures are not those of one run: further iterations of loops and the work of custom calls are
-        left out, FFTs are counted by another formula.
+        """Reasons why XLA's figures differ from those of one run, as phrases such as `loop bodies once`.
 
-        Phrases such as `loop bodies once`; none if nothing in the module is of these kinds.
+        XLA counts one iteration of each loop, omits the work of custom calls, and counts FFTs with another formula.
+        Empty if none of these occurs in the module.
         """
         counting, reached = self._counting, self._counting.weights
         omissions = ["loop bodies once"] if self.counts_loops_again else []
@@ -221,17 +224,19 @@ class Analysis:
         return tuple(omissions)
 
     def as_tpu(self, chip: Chip | str) -> TpuCost:
-        """The figures of XLA:TPU's own analysis, which `compiled.cost_analysis()` returns there: see `hlotext.cost.tpu`.
+        """The figures of XLA:TPU's own analysis, as returned by `compiled.cost_analysis()` on TPU: see `tpu`.
 
-        Raises ValueError for an unknown chip and for one that is not a TPU.
+        Raises ValueError for an unknown chip, or one that is not a TPU.
         """
         return as_tpu(self.module, chip)
 
     def as_xla(self, chip: Chip | str | None = None) -> Cost | TpuCost:
-        """XLA's own figures: of a module for TPU those of its own analysis, else `flops` and the next two.
+        """XLA's own figures.
 
-        Without a chip one of those is taken that the text leaves open (`choose_chip`): bytes of tuples and the seconds depend
-        on it. Raises ValueError as `as_tpu` does.
+        Those of XLA:TPU's analysis for a TPU module, else `flops`, `transcendentals` and `bytes_accessed`.
+
+        Without a chip, one that fits the text is chosen (`choose_chip`); the bytes of tuples and the seconds depend on
+        it. Raises ValueError as `as_tpu` does.
         """
         given = chip_named(chip) if isinstance(chip, str) else chip
         if backend_of(self.module) is not Backend.TPU:
@@ -241,7 +246,7 @@ class Analysis:
         return self.as_tpu(choice.chip)
 
     def of(self, instruction: Instruction) -> Cost:
-        """The cost of one instruction of the module that runs once, with what it calls, loops as often as they run.
+        """The cost of executing one instruction once, including its callees and all iterations of loops.
 
         Raises KeyError for an instruction of another module.
         """
@@ -262,7 +267,7 @@ class Analysis:
         return table
 
     def shares(self) -> Sequence[InstructionCost]:
-        """Cost of each instruction in one run, without those that cost nothing. They add up to `run`."""
+        """The cost of each instruction in one run, omitting zeros. They add up to `run`."""
         return self._shares
 
     @functools.cached_property
@@ -288,12 +293,17 @@ class Analysis:
                     yield InstructionCost(instruction, home, cost)
 
     def by(self, key: Key, *, depth: int | None = None) -> dict[str, Cost]:
-        """The cost of one run by what it is there for, the most flops first.
+        """The cost of one run grouped by a key, most FLOPs first. The totals are those of `run`.
 
-        `scope`: the path of names in `op_name`, repeated layers apart, cut to the first `depth` names where it is given.
-        `line`: the Python line. `caller`: the line and the one that called its function. `opcode`: operations inside fusions
-        by their own opcodes, bytes by the instruction that moves them. `computation`: the one that runs it step by step.
-        `instruction`: as `by_instruction`. The sums of each are `run`'s. Raises ValueError for another key.
+        Args:
+            key: `scope`: the path of names in `op_name`, with repeated layers separate. `line`: the Python line.
+                `caller`: that line and the line that called its function. `opcode`: FLOPs by the opcodes inside
+                fusions, bytes by the instruction that moves them. `computation`: the computation whose instructions run
+                one by one. `instruction`: as `by_instruction`.
+            depth: Maximum number of names in a scope; None for all.
+
+        Raises:
+            ValueError: Unknown key.
         """
         if key not in KEYS:
             raise ValueError(f"costs can be grouped by {', '.join(KEYS)}, not by {key!r}")
@@ -328,9 +338,9 @@ class Analysis:
         return lambda share: subject(share.instruction), text
 
     def by_instruction(self) -> dict[Instruction, Cost]:
-        """The cost of one run by instruction, the most flops first; a fusion has the cost of what it computes.
+        """The cost of one run by instruction, most FLOPs first; a fusion has the cost of its body.
 
-        Fusions that run one body have equal parts of it.
+        The cost of a body shared by several fusions is divided equally among them.
         """
         owners: dict[Computation, Counter[Instruction]] = {}
         for computation in reversed(self._counting.callees_first):
@@ -354,7 +364,7 @@ class Analysis:
         return {owner: Cost(*(min(amount, MOST) for amount in total)) for owner, total in ordered}
 
     def by_scope(self) -> dict[Scope, Cost]:
-        """Costs by scope and phase, for trees."""
+        """The cost of one run by scope and phase, from which scope trees are built."""
         found = scopes(self.module)
         # Equal scopes are nearly always one object, and a number is found sooner than a scope.
         sums: dict[int, list[float]] = {}
@@ -377,24 +387,26 @@ class Analysis:
 
     @property
     def recomputed(self) -> float:
-        """The part of the FLOPs that are computed again for the backward pass (`jax.checkpoint`), by their `op_name`."""
+        """FLOPs recomputed for the backward pass (`jax.checkpoint`), identified by `op_name`."""
         again = sum(one.flops for scope, one in self.by_scope().items() if scope.phase is Phase.RECOMPUTED)
         return again / self.run.flops if self.run.flops else 0.0
 
     @functools.cached_property
     def bytes_by_memory_space(self) -> Mapping[int, float]:
-        """Bytes that one run reads and writes in each memory space: 0 is HBM, 1 VMEM on TPU, 5 the host's."""
+        """Bytes that one run reads and writes in each memory space: 0 is HBM, 1 is VMEM on TPU, 5 is host memory."""
         return self._counting.bytes_by_space()
 
     @functools.cached_property
     def bytes_written(self) -> Mapping[Instruction, float]:
-        """Bytes that each instruction writes in one run, a part of its `bytes_accessed`: where it updates an array in place
-        the update alone. Those that write nothing are left out."""
+        """Bytes that each instruction writes in one run, as part of its `bytes_accessed`.
+
+        In-place updates count the update only. Instructions that write nothing are omitted.
+        """
         return self._counting.bytes_written()
 
     @functools.cached_property
     def padded_bytes_by_memory_space(self) -> Mapping[int, float]:
-        """Bytes with layout padding, by memory space."""
+        """Bytes that one run reads and writes in each memory space, including layout padding."""
         counting = Counting(self.module, ShapeSizes(padded_size), self._graph, self._costs)
         return counting.bytes_by_space()
 
@@ -432,11 +444,17 @@ def analyze(
     costs: TargetCosts | None = None,
     trips: Mapping[str, int] | None = None,
 ) -> Analysis:
-    """Cost of a module, by the rules of XLA's `HloCostAnalysis`. Cached until the module is edited.
+    """Analyzes the cost of a module by the rules of XLA's `HloCostAnalysis`. Cached until the module is edited.
 
-    Rules differ with the age of XLA: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); by default the age
-    of the text, else the newest. `costs` maps custom-call targets to costs (`target_costs`), `trips` names of loop bodies to
-    trip counts. Raises ValueError for anything else, and for trip counts of computations that are not loop bodies.
+    Args:
+        module: The module.
+        age: The XLA version whose rules apply: an XlaAge, a date or a jaxlib release ("0.10.2"); None detects it from
+            the text, else assumes the newest.
+        costs: Costs of custom-call targets (`target_costs`).
+        trips: Trip counts by name of the loop body, overriding those in the text.
+
+    Raises:
+        ValueError: Invalid age, or a trip count for a computation that is not a loop body.
     """
     return _analysis(module, age_for(module, age), costs, tuple(sorted((trips or {}).items())))
 

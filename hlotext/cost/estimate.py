@@ -39,7 +39,7 @@ from hlotext.ir.nodes.module import Module
 
 @attrs.frozen
 class InstructionTime:
-    """The least time of one instruction."""
+    """Lower bound on the time of one instruction."""
 
     instruction: Instruction
     runs: int
@@ -56,27 +56,28 @@ class InstructionTime:
 
     @property
     def name(self) -> str:
-        """Name in the schedule."""
+        """Name of the instruction in the schedule."""
         return (self.started_by or self.instruction).name
 
     @property
     def seconds(self) -> float:
-        """All its runs."""
+        """Lower bound over all executions, in seconds."""
         return self.least.seconds * self.runs
 
     @property
     def weight(self) -> float:
-        """All its runs with the bytes in fast memory at the rate of main memory: for ranking, no bound."""
+        """Seconds over all executions with fast-memory traffic at the rate of main memory: a ranking, not a bound."""
         return self.least.weight * self.runs
 
     @property
     def bound(self) -> Bound:
+        """The limiting factor."""
         return self.least.bound
 
 
 @attrs.frozen
 class TransferTime:
-    """The least time of one collective or copy that a link or engine carries out."""
+    """Lower bound on the time of one collective or copy executed by a link or copy engine."""
 
     start: Instruction
     communication: Communication | None
@@ -95,13 +96,13 @@ class TransferTime:
 
     @property
     def hidden(self) -> float:
-        """The share that other work hides; 0 for what takes no time."""
+        """Fraction of the transfer that overlaps with other work; 0 if it takes no time."""
         return max(0.0, 1 - self.exposed / self.seconds) if self.seconds else 0.0
 
 
 @attrs.frozen
 class PathStep:
-    """One instruction of the critical path."""
+    """An instruction on the critical path."""
 
     instruction: Instruction
     seconds: float
@@ -145,12 +146,12 @@ class Estimate:
 
     @property
     def walk(self) -> Walk:
-        """One run of the entry from time 0: when the core does what."""
+        """Simulated timeline of one run of the entry, from time 0."""
         return self.walks[self.module.entry]
 
     @property
     def counted(self) -> str:
-        """The fixed costs that the bound includes, and those that it does not."""
+        """Text listing the fixed costs that the bound includes and excludes."""
         launch = self.chip.rates.launch
         if launch is None:
             return "excludes launch overhead and latency"
@@ -158,14 +159,16 @@ class Estimate:
 
     @property
     def compiled_for(self) -> str:
-        """The device that the text was compiled for, where that is known and the chip is none of its kind; else empty."""
+        """The device that the text was compiled for, if it is known and is not the chip; else empty."""
         backend = backend_of(self.module)
         return "" if backend in (None, self.chip.backend) else f"{backend.name}, not this chip"
 
     @property
     def is_bound(self) -> bool:
-        """True if it takes at least so long; before optimization operations are charged for what fusions will not move, and
-        a kernel may take fewer branches than count.
+        """True if the estimate is a lower bound.
+
+        Not before optimization, when operations are charged for memory traffic that fusion will remove, nor if a kernel
+        may execute fewer branches than were counted.
         """
         return is_optimized(self.module) and not self.at_most_calls
 
@@ -198,21 +201,22 @@ class Estimate:
 
     @property
     def exposed(self) -> float:
-        """Seconds in which the core waits for transfers."""
+        """Seconds during which the core waits for transfers."""
         return sum(one.exposed for one in self.transfers)
 
     def busy_instructions(self) -> Iterator[tuple[Instruction, float]]:
-        """Instructions with the seconds of the unit that carries them out: the core, a link or a copy engine."""
+        """Yields instructions with the seconds of the unit that executes them: the core, a link or a copy engine."""
         yield from ((one.instruction, one.seconds) for one in self.instructions)
         yield from ((one.start, one.seconds) for one in self.transfers)
 
     def seconds_by(
         self, key: Key, *, only_transfers: bool = False, depth: int | None = None
     ) -> dict[str, float] | None:
-        """Seconds of all units, which overlap, by `scope`, `line`, `caller` or `computation`, as `Analysis.by` names them.
+        """Seconds of all units, which overlap, grouped by a key.
 
-        With `only_transfers` those of links and copy engines alone. None for opcodes: the time of a fusion is not that of its
-        operations.
+        Keys are `scope`, `line`, `caller` and `computation`, as for `Analysis.by`. None for `opcode`, since the time of
+        a fusion cannot be divided among its operations. `only_transfers` counts links and copy engines only, and
+        `depth` limits scopes.
         """
         if key == "opcode":
             return None
@@ -242,9 +246,9 @@ class Estimate:
 
     @property
     def utilization(self) -> float | None:
-        """FLOPs of a run over what the chip's peak for bf16 products gives in the least time: no run has more.
+        """Upper bound on utilization: FLOPs of a run over the chip's bf16 peak times the minimum time.
 
-        None where something is of unknown cost, the peak is not known, or the time is no bound.
+        None if a cost or the peak is unknown, or if the time is not a bound.
         """
         peak = self.chip.rates.peak("bf16")
         if not self.is_bound or self.unknown_calls or not self.seconds or peak is None:
@@ -275,7 +279,7 @@ class CompilerEstimate:
 
     @property
     def coverage(self) -> str:
-        """The part of the program that it is about, for people."""
+        """Text describing the part of the program that has estimates."""
         return (
             f"for {self.instructions:,} of {self.of_instructions:,} instructions, "
             f"which take {100 * self.priced_share:.0f} % of the core's minimum time"
@@ -291,11 +295,19 @@ def estimate(
 ) -> Estimate:
     """Lower bound on the run time of a module on a chip. Cached until the module is edited.
 
-    Peaks, bandwidths and kernel launch times are those of the chip's row; latencies are unknown and not counted, so small
-    programs take longer. `trips` maps names of loop bodies to trip counts, `costs` custom-call targets to costs
-    (`target_costs`). Useful to tell compute, memory and links apart and to rank large instructions: within a factor of 2 for
-    products, of 4 for others. Raises ValueError for an unknown chip, a mesh whose size is not the module's, and trip counts
-    of computations that are not loop bodies.
+    Uses the chip's peak rates, bandwidths and kernel launch times. Latencies are unknown and not counted, so small
+    programs take longer than estimated. Useful to distinguish compute, memory and link limits, and to rank large
+    instructions: within a factor of 2 for matrix products and 4 for others.
+
+    Args:
+        module: The module.
+        chip: The chip, or its name.
+        mesh: The device mesh; None uses the module's own.
+        trips: Trip counts by name of the loop body, overriding those in the text.
+        costs: Costs of custom-call targets (`target_costs`).
+
+    Raises:
+        ValueError: Unknown chip, a mesh of the wrong size, or a trip count for a computation that is not a loop body.
     """
     row = chip_named(chip) if isinstance(chip, str) else chip
     return _estimate(module, row, mesh_of(module, mesh), tuple(sorted((trips or {}).items())), costs)

@@ -20,7 +20,7 @@ _CALLS = ("__cublas$gemm", "__cublas$lt$matmul", "__cublas$lt$matmul$f8")
 
 @attrs.frozen
 class MatrixProduct:
-    """A product of `batch` pairs of matrices, m by k and k by n."""
+    """`batch` matrix products, each m by k times k by n."""
 
     instruction: Instruction
     batch: int
@@ -35,12 +35,12 @@ class MatrixProduct:
 
     @property
     def flops(self) -> int:
-        """Operations of one execution, `2 * batch * m * n * k`, as XLA counts a dot."""
+        """FLOPs per execution, `2 * batch * m * n * k`, as XLA counts a dot."""
         return 2 * self.batch * self.m * self.n * self.k
 
 
 def matrix_products(module: Module) -> tuple[MatrixProduct, ...]:
-    """The matrix products of a module in the order of its text; those of unknown size are left out."""
+    """The matrix products of a module in the order of the text, omitting those of unknown size."""
     graph = call_graph(module)
     return tuple(
         product
@@ -51,9 +51,9 @@ def matrix_products(module: Module) -> tuple[MatrixProduct, ...]:
 
 
 def product_sizes(product: Instruction) -> tuple[int, int, int, int] | None:
-    """Batch, m, n and k of a dot, a convolution whose windows only select, or a library's call.
+    """Batch, m, n and k of a dot, a library call, or a convolution whose windows only select.
 
-    None for others, and where sizes do not fit.
+    None for others, and if the sizes are inconsistent.
     """
     if len(product.operands) < 2:
         return None
@@ -95,7 +95,7 @@ def _result(product: Instruction) -> Shape | None:
 
 @attrs.frozen
 class ConvolutionDimensions:
-    """The dimensions of a convolution that is a product of matrices: those of operands by number, with the result's."""
+    """Dimension numbers of a convolution that is a matrix product, for both operands and the result."""
 
     batch: tuple[tuple[int, int, int], ...]
     """Of lhs, rhs and result."""
@@ -108,11 +108,12 @@ class ConvolutionDimensions:
 
 
 def convolution_dimensions(product: Instruction) -> ConvolutionDimensions | None:
-    """The dimensions of a convolution whose windows select, as the TPU compiler writes products; None for any other.
+    """Dimension numbers of a convolution that is a matrix product, as the TPU compiler writes them; None for others.
 
-    Along a spatial dimension, each place of the result then takes one pair of elements or all of them: its own element of
-    both (a window of the whole size over elements as far apart), its own of lhs (a window of one element), its own of rhs
-    (a reversed window over one element, padded), or, if it is the only place, all pairs.
+    In such a convolution windows only select. Along a spatial dimension, each element of the result takes either one
+    pair of elements or all of them: its own element of both (a window of full size over dilated elements), its own of
+    lhs (a window of one element), its own of rhs (a reversed window over one padded element), or, if the result has
+    size 1, all pairs.
     """
     labels, window = product.attributes.get("dim_labels"), product.attributes.get("window")
     groups = (product.attributes.get(f"{name}_group_count", 1) for name in ("feature", "batch"))

@@ -29,7 +29,7 @@ by the rest, and no more is known of the rate."""
 
 
 class Bound(enum.Enum):
-    """Terms of an instruction's lower bound on time."""
+    """Limiting factor of an instruction's time."""
 
     COMPUTE = "compute"
     MEMORY = "memory"
@@ -43,7 +43,7 @@ class Bound(enum.Enum):
 
 @attrs.frozen
 class LowerBound:
-    """The least time of one instruction that runs once, by what takes it."""
+    """Lower bound on the time of one execution of an instruction, by resource."""
 
     flops: float
     bytes: float
@@ -66,29 +66,29 @@ class LowerBound:
 
     @property
     def seconds(self) -> float:
-        """The largest of them, as far as they are known, after it was started."""
+        """Lower bound in seconds, including the launch: the maximum over compute, memory and host link."""
         return self.working + self.launch
 
     @property
     def working(self) -> float:
-        """Lower bound without the launch."""
+        """Lower bound in seconds, excluding the launch."""
         return max(self.compute or 0.0, self.memory or 0.0, self.host or 0.0)
 
     @property
     def weight(self) -> float:
-        """Seconds with bytes of fast memory at the rate of main memory: no bound, for ranking as the TPU compiler does."""
+        """Seconds with fast-memory traffic at the rate of main memory. Not a bound: a ranking, as in the TPU compiler."""
         return max(self.seconds, (self.memory or 0.0) + self.fast)
 
     @property
     def bound(self) -> Bound:
-        """The limiting term."""
+        """The limiting factor; overhead for very short kernels."""
         term = self.term
         is_small = self.has_kernels and self.working < OVERHEAD
         return Bound.OVERHEAD if is_small and term is not Bound.UNKNOWN else term
 
     @property
     def term(self) -> Bound:
-        """The limiting term of the work itself, however short it is."""
+        """The limiting factor of the work itself, however short it is."""
         missing = (self.flops and self.compute is None) or (self.bytes and self.memory is None)
         if self.is_unknown or missing or self.fast > _FASTER * self.working:
             return Bound.UNKNOWN

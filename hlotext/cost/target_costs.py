@@ -41,10 +41,11 @@ _ARRAYS = ("operands", "results")
 
 @attrs.frozen
 class Formula:
-    """A figure of a call as an expression, such as `2 * operands[0][0] * elements(results[0])`.
+    """A cost figure as an expression, such as `2 * operands[0][0] * elements(results[0])`.
 
-    `operands[N]` and `results[N]` are arrays, `operands[N][D]` the size of a dimension, `elements(...)` and `bytes(...)` the
-    size of an array. Then there are numbers, `+ - * / // %`, `min`, `max`, `ceil`, `log2` and `sqrt`.
+    `operands[N]` and `results[N]` are arrays, `operands[N][D]` is the size of a dimension, `elements(...)` and
+    `bytes(...)` are the size of an array. Numbers, `+ - * / // %`, `min`, `max`, `ceil`, `log2` and `sqrt` are
+    supported.
     """
 
     text: str
@@ -52,7 +53,7 @@ class Formula:
 
     @classmethod
     def of(cls, value: object) -> Formula:
-        """A formula from text, or a number. Raises ValueError for what is none."""
+        """Creates a formula from text or a number. Raises ValueError if it is invalid."""
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError(f"a figure must be a number or a formula, not {value!r}")
         text = str(value)
@@ -66,7 +67,7 @@ class Formula:
         return cls(text, tree)
 
     def value(self, instruction: Instruction) -> float:
-        """Its value for a call. Raises CannotCountError where the call lacks what it names."""
+        """Evaluates the formula for a call. Raises CannotCountError if it refers to something that the call lacks."""
         try:
             found = float(_value(self._tree, _arrays(instruction)))
         except IndexError as error:
@@ -80,7 +81,7 @@ class Formula:
 
 @attrs.frozen
 class TargetCost:
-    """The cost of one call of a target."""
+    """The cost of one call of a custom-call target."""
 
     flops: Formula
     transcendentals: Formula
@@ -90,19 +91,20 @@ class TargetCost:
 
 @attrs.frozen
 class TargetCosts:
-    """A table of custom call targets. It goes before what hlotext knows."""
+    """A table of costs by custom-call target, which overrides hlotext's own."""
 
     rows: tuple[tuple[str, TargetCost], ...]
     """Targets, in which `*` stands for anything, the first that fits counts."""
 
     def of(self, target: str) -> TargetCost | None:
-        """The row of a target."""
+        """The row of a target; None if there is none."""
         return next((cost for name, cost in self.rows if fnmatch.fnmatchcase(target, name)), None)
 
     def work(self, instruction: Instruction, work: OpCost) -> OpCost | None:
-        """The work of a call, from that of one that reads its operands and writes its results; None without a row.
+        """The cost of a call; None if the table has no row for its target.
 
-        Raises CannotCountError where a formula has no value for it.
+        `work` is that of a call that reads its operands and writes its results, used for figures that the row lacks.
+        Raises CannotCountError if a formula has no value for the call.
         """
         cost = self.of(str(instruction.attributes.get("custom_call_target", "")))
         if cost is None:
@@ -118,10 +120,10 @@ class TargetCosts:
 
 
 def target_costs(table: Mapping[str, object]) -> TargetCosts:
-    """A table from a mapping: targets to figures, `{"my_kernel": {"flops": "2 * elements(results[0])"}}`.
+    """Creates a table of costs from a mapping: `{"my_kernel": {"flops": "2 * elements(results[0])"}}`.
 
-    Figures are `flops`, `transcendentals` and `bytes`; those that are missing are 0, bytes those of operands and results.
-    Raises ValueError, which names the target.
+    The figures are `flops`, `transcendentals` and `bytes`. Missing figures are 0, except that `bytes` defaults to the
+    bytes of operands and results. Raises ValueError, naming the target.
     """
     rows = []
     for target, row in table.items():
@@ -143,9 +145,9 @@ def target_costs(table: Mapping[str, object]) -> TargetCosts:
 
 
 def read_costs(text: str) -> TargetCosts:
-    """A table from TOML, a section for each target: `["my_kernel"]`, `flops = "2 * elements(results[0])"`.
+    """Parses a table of costs from TOML, with a section per target.
 
-    Raises ValueError for any other table.
+    For example `["my_kernel"]` with `flops = "2 * elements(results[0])"`. Raises ValueError if the table is invalid.
     """
     import tomllib
 

@@ -62,17 +62,17 @@ class TpuCost:
 
     @property
     def moved(self) -> str:
-        """The bytes accessed in words, marked where they are an estimate."""
+        """The bytes accessed as text, marked if estimated."""
         return f"{'about ' if self.carried else ''}{byte_text(int(self.bytes_accessed))}"
 
     @property
     def left_out(self) -> int:
-        """Number of calls that may cost something, which nobody counts."""
+        """Number of calls of unknown cost, which are not counted."""
         return self.unknown_calls - self.free_calls
 
     @property
     def least_seconds(self) -> float:
-        """The seconds of what has a known cost: at least so much, where there are unknown calls. Never negative."""
+        """Seconds of everything whose cost is known, never negative; a lower bound if there are unknown calls."""
         return max(0.0, self.optimal_seconds + self.unknown_calls)
 
 

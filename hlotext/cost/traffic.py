@@ -32,7 +32,7 @@ NOBODY = "(one device)"
 
 @attrs.frozen
 class CollectiveTraffic:
-    """Traffic of one communication over all its executions."""
+    """Traffic of one communication, summed over its executions in one run."""
 
     communication: Communication
     axes: tuple[str, ...] | None
@@ -46,13 +46,17 @@ class CollectiveTraffic:
 
     @property
     def total(self) -> int | None:
-        """Bytes in all runs; an unknown number is the most that conditionals allow, in a loop of unknown length one."""
+        """Bytes over all executions.
+
+        With unknown execution counts: the maximum that conditionals allow, and one iteration of loops of unknown trip
+        count.
+        """
         most = self.communication.most_runs if self.runs is None else self.runs
         return None if self.sent is None else self.sent * (1 if most is None else most)
 
     @property
     def row(self) -> str:
-        """Row label: its axes, or its link if it is not a device link."""
+        """Row label: the mesh axes, or the link if it does not connect devices."""
         if self.communication.link is not Interconnect.DEVICE:
             return str(self.communication.link.value)
         if self.axes is None:
@@ -71,7 +75,7 @@ class HostCopy:
 
 @attrs.frozen
 class TrafficTotal:
-    """Communications taken together."""
+    """Total of several communications."""
 
     count: int = 0
     bytes: int = 0
@@ -85,12 +89,12 @@ class TrafficTotal:
 
     @property
     def mark(self) -> str:
-        """The bound that the bytes are, before their text: `<= `, `>= `; `~ ` where they are neither."""
+        """Prefix for the bytes: `<= ` or `>= ` if they are a bound, `~ ` if they are neither, else empty."""
         is_at_least = self.is_at_least or self.unknown > 0
         return "~ " if is_at_least and self.is_at_most else ">= " if is_at_least else "<= " * self.is_at_most
 
     def plus(self, flow: CollectiveTraffic) -> TrafficTotal:
-        """With one more."""
+        """This total with one more communication."""
         one = flow.communication
         return TrafficTotal(
             self.count + 1,
@@ -113,7 +117,7 @@ class Traffic:
     """Between device and host, the largest first."""
 
     def matrix(self) -> Mapping[tuple[str, str], TrafficTotal]:
-        """By row (axes or link) and kind."""
+        """Totals by row label (mesh axes or link) and kind of collective."""
         found: dict[tuple[str, str], TrafficTotal] = {}
         for flow in self.flows:
             key = flow.row, flow.communication.kind
@@ -130,16 +134,16 @@ class Traffic:
 
     @property
     def host_copy_bytes(self) -> int:
-        """Bytes copied between device and host in one run, unknown numbers of runs taken for one."""
+        """Bytes copied between device and host in one run; unknown execution counts are taken as 1."""
         return sum(copy.bytes * (1 if copy.runs is None else copy.runs) for copy in self.copies)
 
 
 def traffic(
     module: Module, mesh: DeviceMesh | FoundMesh | None = None, algorithm: Algorithm = "ring"
 ) -> Traffic:
-    """Traffic of one device in one run of a module, scaled by loops.
+    """Communication traffic of one device in one run of a module, scaled by trip counts.
 
-    Raises ValueError for a mesh of another size than the module's and for an unknown algorithm.
+    Raises ValueError if the size of the mesh is not the module's, and for an unknown algorithm.
     """
     found = mesh_of(module, mesh)
     lines = source_locations(module)

@@ -13,7 +13,7 @@ from hlotext.cost.analysis import Analysis, Cost
 
 @attrs.define(eq=False)
 class ScopeCost:
-    """One scope with everything inside it."""
+    """A scope in the cost tree, with the total of everything inside it."""
 
     name: str
     """The last part of the path, `layer_*` for repeated ones; empty for the whole module."""
@@ -25,18 +25,18 @@ class ScopeCost:
     children: dict[str, ScopeCost] = attrs.field(factory=dict)
 
     def sorted_children(self) -> list[ScopeCost]:
-        """Those with the most flops first."""
+        """Child scopes, most FLOPs first."""
         return sorted(self.children.values(), key=lambda node: (-node.flops, -node.bytes_accessed, node.name))
 
     def add(self, cost: Cost, phase: Phase | None) -> None:
-        """Counts something more."""
+        """Adds a cost to this scope."""
         self.flops += cost.flops
         self.transcendentals += cost.transcendentals
         self.bytes_accessed += cost.bytes_accessed
         self.phases[phase] = self.phases.get(phase, 0) + cost.flops
 
     def walk(self, depth: int) -> Iterator[tuple[int, ScopeCost]]:
-        """The nodes below, each with its level from 0, down to a depth, in pre-order."""
+        """Yields descendants down to a depth in pre-order, each with its level from 0."""
         stack = [(0, child) for child in reversed(self.sorted_children())]
         while stack:
             level, node = stack.pop()
@@ -46,9 +46,10 @@ class ScopeCost:
 
 
 def scope_tree(analysis: Analysis, *, fold: bool = True) -> ScopeCost:
-    """The cost of one run by scope: each node has what is in it and below. With `fold` repeated layers are one `layer_*`.
+    """The cost of one run as a tree of scopes, each including everything below it.
 
-    The nodes below the root add up to it: what is in no scope is a node of its own.
+    With `fold`, repeated layers are merged into one `layer_*`. Operations outside all scopes have a node of their own,
+    so the children of the root add up to it.
     """
     found = scopes(analysis.module)
     root = ScopeCost("")

@@ -1,4 +1,4 @@
-"""Two modules side by side: which operation is which, what differs, and by how much.
+"""Comparison of two modules: pairs their operations, and reports what differs and by how much.
 
 >>> from hlotext import diff
 >>> text = "HloModule m, replica_count=2 ENTRY %e { %p = f32[2] parameter(0) ROOT %n = f32[2] negate(%p) }"

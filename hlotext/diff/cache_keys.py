@@ -13,7 +13,7 @@ from hlotext.messages import Message
 
 @attrs.frozen
 class CacheKeyPair:
-    """The keys of one module in both logs."""
+    """The cache keys of one module in both logs."""
 
     module: str | None
     """None where the log does not name it."""
@@ -23,7 +23,7 @@ class CacheKeyPair:
 
 @attrs.frozen
 class CacheKeyDiff:
-    """Differences between the cache keys in two logs."""
+    """Differences between the compilation-cache keys in two logs."""
 
     pairs: tuple[CacheKeyPair, ...]
     """In the order of the old log."""
@@ -33,21 +33,21 @@ class CacheKeyDiff:
 
     @property
     def is_same(self) -> bool:
-        """True if each key is in both logs, with the same parts."""
+        """True if the logs have the same keys with the same components."""
         return not self.only_old and not self.only_new and not any(pair.parts for pair in self.pairs)
 
 
 def cache_keys(old: str, new: str) -> CacheKeyDiff | None:
     """Compares the keys of JAX's compilation cache in two logs (`jax._src.cache_key` at level DEBUG).
 
-    Keys are paired by module where the logs name it, and of one module by the program that is hashed, then in order.
+    Keys are paired by module name if the log has it, then by the hash of the program, then in order.
 
     Args:
-        old: The text of a log.
-        new: The text of the other one.
+        old: Text of the old log.
+        new: Text of the new log.
 
     Returns:
-        The keys in pairs; None where one of the logs has none.
+        The paired keys; None if one of the logs has none.
     """
     first, second = (messages.read(text).of("cache-key") for text in (old, new))
     if not first or not second:

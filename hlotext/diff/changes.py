@@ -16,7 +16,7 @@ ADDED, REMOVED, CHANGED, RENAMED = "added", "removed", "changed", "renamed"
 
 @attrs.frozen
 class Part:
-    """One thing about an operation that differs."""
+    """A property of an operation that differs."""
 
     name: str
     """`opcode`, `type`, `dimensions`, `layout`, `operand 0`, `members` (of a fusion), `literal`, or an attribute's name."""
@@ -29,7 +29,7 @@ class Part:
 
 @attrs.frozen
 class Change:
-    """One operation that is there on one side alone, or differs; or a line of the header."""
+    """An operation that was added, removed or changed; or a change of the module header."""
 
     kind: str
     """`added`, `removed`, `changed` or `renamed`."""
@@ -44,28 +44,28 @@ class Change:
 
     @property
     def node(self) -> hlo.Instruction | None:
-        """The operation, in the new module where it is there."""
+        """The operation in the new module, else in the old one; None for the header."""
         return self.new if self.new is not None else self.old
 
     @property
     def name(self) -> str:
-        """The operation's name; the header's is empty."""
+        """Name of the operation; empty for the header."""
         return "" if self.node is None else self.node.name
 
     @property
     def computation(self) -> str:
-        """Name of its computation."""
+        """Name of the computation that contains the operation."""
         node = self.node
         return "" if node is None or node.computation is None else node.computation.name
 
     @property
     def opcode(self) -> str:
-        """Its opcode."""
+        """Opcode of the operation."""
         return "" if self.node is None else self.node.opcode
 
     @property
     def result(self) -> tuple[hlo.Shape, hlo.Shape] | None:
-        """The largest array of its result before and after, for a change of the result; else None."""
+        """The largest array of the result before and after, if the result changed; else None."""
         if self.old is None or self.new is None or not any(part.name in _RESULT for part in self.parts):
             return None
         # Of a tuple that has another number of arrays the largest is not the one that grew.
@@ -76,13 +76,15 @@ class Change:
 
     @property
     def has_moved(self) -> bool:
-        """True if it stands in another loop than before, or in one on one side only."""
+        """True if the operation is in another loop than before, or in a loop on one side only."""
         return any(part.name == "loop" for part in self.parts)
 
     @property
     def growth(self) -> str:
-        """The factor by which the elements of its result became more or fewer: `result 4x larger`; empty for none, and for
-        what moved out of a loop or into one."""
+        """Growth of the result in elements, such as `result 4x larger`; empty if it did not change size.
+
+        Also empty for operations that moved into or out of a loop.
+        """
         result = self.result
         if result is None or self.has_moved:
             return ""
@@ -93,13 +95,13 @@ class Change:
 
     @property
     def is_part(self) -> bool:
-        """True for a further part of a collective that the TPU compiler spread over fusions: the start alone is one."""
+        """True for a part of a collective that the TPU compiler split over fusions, other than its start."""
         node = self.node
         return node is not None and is_further_part(node)
 
     @property
     def line(self) -> int | None:
-        """Line number in the new text, else in the old one, from 1; None if no text was read."""
+        """Line number (from 1) in the new text, else in the old one; None if the module was not parsed from text."""
         span = self.node.span if self.node is not None else None
         return None if span is None else span.line
 
@@ -121,7 +123,7 @@ def _largest(shape: hlo.Shape | None) -> hlo.Shape | None:
 
 
 class Changes(Sequence[Change]):
-    """All differences, in the order of the texts. Renames are not differences and are listed separately."""
+    """All differences, in the order of the texts. Renames are not counted as differences and are listed separately."""
 
     def __init__(self, changes: Sequence[Change], renamed: Sequence[Change] = ()) -> None:
         self._changes = tuple(changes)
@@ -141,31 +143,31 @@ class Changes(Sequence[Change]):
 
     @property
     def added(self) -> tuple[Change, ...]:
-        """Added items."""
+        """Operations that are only in the new module."""
         return self._of(ADDED)
 
     @property
     def removed(self) -> tuple[Change, ...]:
-        """Removed items."""
+        """Operations that are only in the old module."""
         return self._of(REMOVED)
 
     @property
     def changed(self) -> tuple[Change, ...]:
-        """Changed items."""
+        """Operations that are in both modules but differ."""
         return self._of(CHANGED)
 
     def by_what(self) -> list[tuple[tuple[str, str], list[Change]]]:
-        """The changes of each kind and description, the most frequent first."""
+        """Changes grouped by kind and description, most frequent first."""
         found: dict[tuple[str, str], list[Change]] = {}
         for change in self._changes:
             found.setdefault((change.kind, change.what), []).append(change)
         return sorted(found.items(), key=lambda entry: -len(entry[1]))
 
     def folded(self) -> list[tuple[str, list[Change]]]:
-        """The changes in few groups: those with the same differing parts, over all opcodes, are one group.
+        """Changes in a few titled groups, most frequent first: those with the same differing parts, over all opcodes.
 
-        Results that grew or shrank by one factor are one whatever else differs, since the rest mostly follows from that. The
-        most frequent first, each with a title.
+        Results that changed size by the same factor form one group whatever else differs, since the rest mostly follows
+        from that.
         """
         found: dict[tuple[str, str], list[Change]] = {}
         for change in self._changes:
@@ -192,7 +194,7 @@ class Changes(Sequence[Change]):
         return sorted(groups, key=lambda group: -len(group[1]))
 
     def by_computation(self) -> dict[str, list[Change]]:
-        """The changes in each computation."""
+        """Changes grouped by computation."""
         found: dict[str, list[Change]] = {}
         for change in self._changes:
             found.setdefault(change.computation, []).append(change)

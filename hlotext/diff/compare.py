@@ -57,7 +57,7 @@ class Diff:
 
     @property
     def is_equal(self) -> bool:
-        """True if both do the same: names, ids, metadata and the order of independent operations aside."""
+        """True if both modules compute the same, ignoring names, ids, metadata and the order of independent operations."""
         return not self.changes
 
     @functools.cached_property
@@ -69,30 +69,30 @@ class Diff:
 
     @functools.cached_property
     def totals(self) -> Totals:
-        """Operations, bytes, collectives and memory of both sides."""
+        """Operation counts, bytes, collectives and memory of both sides."""
         return Totals(self.old, self.new)
 
     @functools.cached_property
     def weights(self) -> Weights:
-        """Costs of changed operations."""
+        """Costs of the changed operations."""
         return Weights(self.old, self.new)
 
     @property
     def platforms(self) -> tuple[str, str] | None:
-        """The platforms of modules that were compiled for different ones; None for others."""
+        """The two platforms, if the modules were compiled for different ones; else None."""
         found = [analysis.backend_of(module) for module in (self.old, self.new)]
         old, new = (one.value.upper() if one is not None else "" for one in found)
         return (old, new) if old and new and old != new else None
 
     def by_scope(self) -> dict[str, list[Change]]:
-        """The changes in each scope of the program, repeated layers folded (`layer_*`)."""
+        """Changes grouped by scope of the program, with repeated layers folded (`layer_*`)."""
         found: dict[str, list[Change]] = {}
         for change in self.changes:
             found.setdefault(self.scope(change), []).append(change)
         return found
 
     def scope(self, change: Change) -> str:
-        """The scope that a change belongs to; "" for the header, `(top level)` outside all scopes."""
+        """The scope of a change; empty for the header, `(top level)` outside all scopes."""
         node = change.node
         if node is None or node.computation is None or node.computation.module is None:
             return ""
@@ -108,12 +108,16 @@ class Diff:
 
 
 def compare(old: Any, new: Any) -> Diff:
-    """Compares two modules: modules, paths, texts, or what JAX lowered or compiled.
+    """Compares two modules, given as modules, paths, texts, or objects that JAX lowered or compiled.
 
-    Bodies of fusions, calls and loops are compared too; an operation moved into or out of a fusion shows as a change of the
-    fusion only. Of two steps of one compilation (`dumps.Step`) their identity pairs the operations (`Compilation.identity`);
-    other modules are paired by what they compute, and names do not count. Raises HloSyntaxError, InputError; TypeError
-    for what is no module.
+    Operations are paired by what they compute, not by name; those of two steps of one compilation (`dumps.Step`) by
+    their identity (`Compilation.identity`). Bodies of fusions, calls and loops are compared too; an operation moved
+    into or out of a fusion is reported as a change of the fusion only.
+
+    Raises:
+        HloSyntaxError: A text is not HLO.
+        InputError: A file cannot be read.
+        TypeError: An argument is not a module.
     """
     if isinstance(old, dumps.Step) and isinstance(new, dumps.Step):
         return Diff(old.module, new.module, _earlier_names(old, new))
@@ -151,9 +155,9 @@ def module_of(value: Any) -> hlo.Module:
 
 
 def golden_text(module: hlo.Module) -> str:
-    """The text of a module with sequential names and without metadata: equal programs have nearly equal texts.
+    """The text of a module with sequential names and no metadata, so that equal programs have nearly equal texts.
 
-    It is HLO; compare it with `compare` or `hlotext diff`, which ignore names and order.
+    The result is HLO; compare it with `compare` or `hlotext diff`, which ignore names and order.
     """
     copy = module.clone()
     rewrite.Pipeline(rewrite.parse_passes(_PASSES), verify=False).run(copy)

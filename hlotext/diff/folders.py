@@ -24,7 +24,7 @@ SameFinal = Literal["same", "reordered", "different"]
 
 @attrs.frozen
 class FolderPair:
-    """One compilation in both folders."""
+    """A compilation that is in both folders."""
 
     old: dumps.Compilation
     new: dumps.Compilation
@@ -37,7 +37,7 @@ class FolderPair:
 
     @property
     def age(self) -> tuple[XlaAge, XlaAge]:
-        """XLA age of each folder."""
+        """XLA age of each side."""
         return self.old.age, self.new.age
 
     names_only: bool = False
@@ -70,7 +70,7 @@ class FolderPair:
 
     @property
     def is_same(self) -> bool:
-        """True if nothing changed but, perhaps, the module's name and the release: no setting and neither program."""
+        """True if settings and programs are equal; the module name and the XLA release may differ."""
         is_other_key = self.exact and self.release is not None
         same = not self.settings and self.before != "different" and self.after in ("same", None)
         return same and not is_other_key
@@ -87,7 +87,7 @@ class FolderDiff:
 
     @property
     def is_same(self) -> bool:
-        """True if each compilation is in both folders and nothing changed."""
+        """True if the folders have the same compilations, all unchanged."""
         return not self.only_old and not self.only_new and all(pair.is_same for pair in self.pairs)
 
 
@@ -97,11 +97,16 @@ def folders(
     *,
     exact: bool = False,
 ) -> FolderDiff:
-    """Pairs the compilations of two folders by content, never by XLA's numbers, and compares each pair.
+    """Pairs the compilations of two dump folders by content, never by XLA's numbers, and compares each pair.
 
-    By name and program before optimization; the rest by name and layout of the entry; then by name alone, in order; then
-    by program alone, for a renamed module; at last, where nothing is paired, the only one of each. With `exact` names
-    of modules and inside them count, as they do for JAX's compilation cache. Raises InputError for a path that is not a dump.
+    Compilations are paired by name and program before optimization; then by name and entry layout; then by name, in
+    order; then by program, for a renamed module; and finally, if nothing was paired, if there is only one in each
+    folder. Raises InputError for a path that is not a dump.
+
+    Args:
+        old: The old dump folder.
+        new: The new dump folder.
+        exact: Compare module names and names inside modules too, as JAX's compilation cache does.
     """
     first, second = _Side(old), _Side(new)
     pairs: list[tuple[dumps.Compilation, dumps.Compilation]] = []

@@ -29,7 +29,7 @@ _UNITS = {
 
 
 class ThresholdError(ValueError):
-    """A bound that cannot be read, or is on an unknown metric."""
+    """A threshold cannot be parsed, or names an unknown metric."""
 
 
 @attrs.frozen
@@ -49,7 +49,7 @@ class Threshold:
 
 @attrs.frozen
 class Violation:
-    """A bound that was crossed, or cannot be judged."""
+    """A threshold that was exceeded, or that cannot be evaluated."""
 
     threshold: Threshold
     total: TotalChange
@@ -57,7 +57,7 @@ class Violation:
 
     @property
     def is_unknown(self) -> bool:
-        """True if a figure is missing, so that nobody knows."""
+        """True if a figure is missing, so that the threshold cannot be evaluated."""
         return self.total.difference is None
 
     def __str__(self) -> str:
@@ -73,9 +73,9 @@ class Violation:
 
 
 def parse_thresholds(text: str) -> tuple[Threshold, ...]:
-    """Bounds, separated by commas: a name, and how much more there may be (`+0` where that is left out).
+    """Parses comma-separated thresholds, each a metric and its allowed increase (default `+0`).
 
-    `collectives+0,bytes+1%,peak_memory+2MiB,all-gather+0,changes`. Raises ThresholdError.
+    Example: `collectives+0,bytes+1%,peak_memory+2MiB,all-gather+0,changes`. Raises ThresholdError.
     """
     found = []
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -96,8 +96,10 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
 
 
 def violations(thresholds: tuple[Threshold, ...], totals: Totals, changes: int) -> list[Violation]:
-    """The violated bounds. A figure that is unknown on one side counts as violated. Raises ThresholdError for
-    unknown names."""
+    """Returns the thresholds that are exceeded; one whose figure is unknown on either side counts as exceeded.
+
+    Raises ThresholdError for unknown metrics.
+    """
     found = []
     for threshold in thresholds:
         if threshold.name == "changes":

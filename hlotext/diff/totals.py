@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @attrs.frozen
 class TotalChange:
-    """One figure of both sides; None if unknown."""
+    """A figure on both sides; None if unknown."""
 
     name: str
     unit: str
@@ -37,7 +37,7 @@ class TotalChange:
 
     @property
     def percent(self) -> float | None:
-        """The increase in percent of the old side; None if that is unknown or zero."""
+        """Increase in percent of the old value; None if that is unknown or zero."""
         if self.old is None or self.new is None:
             return None
         if not self.old:
@@ -46,7 +46,7 @@ class TotalChange:
 
 
 class Totals:
-    """The figures of two modules, computed on access."""
+    """Figures of two modules, computed on access."""
 
     def __init__(self, old: hlo.Module, new: hlo.Module) -> None:
         self._modules = old, new
@@ -63,12 +63,12 @@ class Totals:
 
     @functools.cached_property
     def flops(self) -> TotalChange:
-        """Floating-point operations of one run, loops as often as they run (`hlotext.cost`)."""
+        """FLOPs of one run, scaled by trip counts (`hlotext.cost`)."""
         return self._costs("flops", "flops", "flops")
 
     @functools.cached_property
     def bytes(self) -> TotalChange:
-        """Bytes that one run reads and writes (`hlotext.cost`)."""
+        """Bytes read and written in one run (`hlotext.cost`)."""
         return self._costs("bytes", "bytes", "bytes_accessed")
 
     @functools.cached_property
@@ -78,23 +78,28 @@ class Totals:
 
     @functools.cached_property
     def collective_bytes(self) -> TotalChange:
-        """Bytes that each device sends in collectives and transfers per run, weighted by trip counts (an unknown one is taken
-        as 1, as in `flops`); None if the number of devices is unknown."""
+        """Bytes that each device sends in collectives and transfers in one run.
+
+        None if the number of devices is unknown. Scaled by trip counts; an unknown one is taken as 1, as in `flops`.
+        """
         return self._both("collective_bytes", "bytes", _wire)
 
     @functools.cached_property
     def peak_memory(self) -> TotalChange:
-        """Bytes of memory at most at one time, of a scheduled module (`hlotext.memory`)."""
+        """Peak memory in bytes of a scheduled module (`hlotext.memory`)."""
         return self._both("peak_memory", "bytes", _peak)
 
     @functools.cached_property
     def operations(self) -> TotalChange:
-        """Number of operations, with fusions counted by their contents."""
+        """Number of operations, including those inside fusions."""
         return self._both("operations", "", lambda module: sum(_counts(module).values()))
 
     @functools.cached_property
     def opcodes(self) -> dict[str, TotalChange]:
-        """Number of operations by opcode; a collective that is spread over fusions is one, its further parts stand apart."""
+        """Number of operations by opcode.
+
+        A collective split over fusions counts once; its other parts are counted separately.
+        """
         old, new = map(_counts, self._modules)
         return {opcode: TotalChange(opcode, "", old[opcode], new[opcode]) for opcode in sorted({*old, *new})}
 

@@ -1,4 +1,4 @@
-"""A dump folder as what it is: one compilation of each module, with its steps, passes and the files that go with them.
+"""XLA dump folders: each compilation of a module, with its steps, passes and side files.
 
 >>> from hlotext import dumps
 >>> folder = dumps.open("dumps/")                              # doctest: +SKIP

@@ -53,7 +53,7 @@ Key = tuple[str, int]
 
 @attrs.frozen
 class HostFinding:
-    """One difference between hosts."""
+    """A difference between hosts."""
 
     kind: Kind
     """`missing`: a module for several devices is not on all hosts; `order`: such modules come in another order, a note;
@@ -90,7 +90,7 @@ class HostReport:
 
     @property
     def verdict(self) -> Verdict:
-        """`same`; `local` where all that differs runs on one host alone; else `different`. The order does not count."""
+        """`same`; `local` if only programs that run on a single host differ; else `different`. Order is ignored."""
         kinds = {finding.kind for finding in self.findings} - {"order"}
         if not kinds:
             return "same"
@@ -122,11 +122,17 @@ class _Compiled:
 
 
 def hosts(paths: Iterable[str | os.PathLike[str]], *, jobs: int = 1) -> HostReport:
-    """Compares the dump folders of hosts that run one program, module by module.
+    """Compares the dumps of several hosts that run the same program, module by module.
 
-    A single folder means its subfolders, one for each host. Modules are identified by name and order among equal names, never
-    by XLA's numbers. `jobs` is the number of reading processes. Raises InputError for a path that is not a dump folder;
-    ValueError for fewer than two hosts.
+    Modules are identified by name, and by order among equal names, never by XLA's numbers.
+
+    Args:
+        paths: The dump folders; a single folder stands for its subfolders, one per host.
+        jobs: Number of processes that read them.
+
+    Raises:
+        InputError: A path is not a dump folder.
+        ValueError: There are fewer than two hosts.
     """
     folders = _folders([os.fspath(path) for path in paths])
     names = list(folders)

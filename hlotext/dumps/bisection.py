@@ -19,7 +19,7 @@ State = Literal["good", "precision", "wrong", "not run"]
 
 @attrs.frozen
 class Tried:
-    """One step, and what its text computes."""
+    """A step, and the outcome of executing its text."""
 
     file: str
     """The name of its file."""
@@ -35,7 +35,7 @@ class Tried:
 
 @attrs.frozen
 class Bisection:
-    """Where a compilation began to compute something else."""
+    """Result of bisecting a compilation for the first pass that changed the computed values."""
 
     compilation: Compilation
     first: str | None
@@ -53,12 +53,12 @@ class Bisection:
 
     @property
     def is_clean(self) -> bool:
-        """True if no text that ran computes something else."""
+        """True if no executed text computes a different result."""
         return self.first is None and not self.transient
 
     @property
     def ran(self) -> int:
-        """Number of distinct texts that ran."""
+        """Number of distinct texts that were executed."""
         return sum(one.is_new and one.state != "not run" for one in self.tried)
 
     @property
@@ -76,28 +76,29 @@ def bisect(
     timeout: float = 120.0,
     progress: Callable[[Step], None] | None = None,
 ) -> Bisection:
-    """Finds the first pass after which a module computes something else.
+    """Finds the first pass after which a module computes different values.
 
-    Each distinct text is compiled by jaxlib for the CPU and run with the same random arguments, in a child process that may
-    die. Texts for several devices run as replicas, with the arguments split by their shardings; without the whole program
-    each device has its own but for what shardings replicate. Results are compared with those of the first text that
-    runs, and of the last good one; where they differ both are run with wider floats.
+    Each distinct text is compiled by jaxlib for CPU and executed with the same random arguments, in a child process
+    that may crash. Texts for several devices run as replicas, with arguments sharded as annotated; if the unpartitioned
+    program was not dumped, each device gets its own arguments except where shardings replicate them. Results are
+    compared with those of the first executed text and those of the last good one; if they differ, both texts are
+    executed again with wider floats.
 
     Args:
-        folder: A dump folder in which every pass was dumped, or one of its compilations.
-        rtol: How far an element may be from the same one before; below a hundredth of the largest, relative to that. By
-            default 0.01 where floats are narrower than f32, else 0.001.
-        seed: From which the arguments are drawn: three sets.
-        module: Of several compilations the name or number of one. Else they are tried in order, up to the first with a fault.
-        timeout: Seconds for one text.
-        progress: Called with each step before it is tried.
+        folder: A dump folder with a dump of every pass, or one of its compilations.
+        rtol: Relative tolerance per element; elements below a hundredth of the largest are compared relative to that.
+            Default: 0.01 if floats are narrower than f32, else 0.001.
+        seed: Seed of the three random sets of arguments.
+        module: Name or number of a compilation; None tries all in order until one has a fault.
+        timeout: Seconds per text.
+        progress: Called with each step before it is executed.
 
     Returns:
-        What was found, of the compilation that is at fault, else of the last one.
+        The result for the first compilation with a fault, else for the last compilation.
 
     Raises:
         InputError: There is no such folder, or a file cannot be read.
-        LookupError: No compilation has that name or number, or the folder holds none.
+        LookupError: No compilation has that name or number, or the folder has none.
         NotExecutable: jaxlib is not installed.
     """
     found: Bisection | None = None

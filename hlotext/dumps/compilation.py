@@ -53,7 +53,7 @@ _BETWEEN = {"hlo-spmd": 1, "hlo-config": 2}
 
 
 class Compilation:
-    """One compiled module. Everything about it is read on access."""
+    """The compilation of one module. Everything is read on access."""
 
     def __init__(self, number: int, folder: str, files: tuple[DumpFile, ...]) -> None:
         self.number = number
@@ -69,7 +69,7 @@ class Compilation:
 
     @functools.cached_property
     def name(self) -> str:
-        """The module's name: that of its files, else the one in the header of a text, else `module_NNNN`."""
+        """Name of the module, from the file names, else from the header of a text, else `module_NNNN`."""
         names = Counter(file.name.module for file in self.files if file.name.module is not None)
         if names:
             return max(names, key=lambda name: (names[name], name))
@@ -84,7 +84,7 @@ class Compilation:
 
     @functools.cached_property
     def platform(self) -> str | None:
-        """`cpu`, `gpu` or `tpu`, by the names of files and pipelines; None if these do not show it."""
+        """`cpu`, `gpu` or `tpu`, from the names of files and pipelines; None if unknown."""
         for file in self.files:
             suffix = file.name.suffix
             if file.name.state == "hlo-final" and not suffix.startswith("after_"):
@@ -102,29 +102,28 @@ class Compilation:
 
     @functools.cached_property
     def age(self) -> XlaAge:
-        """Age of the XLA that wrote it, from all its files; see `hlotext.analysis.age_of` for one text."""
+        """Age of the XLA version, from all files of the compilation; see `age_of` for a single text."""
         return dumps.age.age_of_compilation(self)
 
     def files_of(self, *kinds: str) -> tuple[DumpFile, ...]:
-        """Its files of some kinds."""
+        """Files of these kinds."""
         return tuple(file for file in self.files if file.kind in kinds)
 
     @functools.cached_property
     def protos(self) -> Mapping[str, DumpFile]:
-        """The protos of modules by the stems of their names, which their texts share."""
+        """Proto files of modules, by file-name stem, which they share with their texts."""
         return {file.name.stem: file for file in self.files if file.kind == PROTO}
 
     # ---- states
 
     @functools.cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The states of the module in order: before optimization, after each pass that was dumped, at the end.
+        """The states of the module in order: before optimization, after each dumped pass, and at the end.
 
-        If it continues another compilation (`earlier`), the steps of that one come first.
-
-        A proto without a text of its name is used in its place. On TPU the text after code generation follows the final
-        one. States that XLA writes a second time under another name (after partitioning; around buffer assignment) are
-        steps only where they show what no other file does.
+        Includes the steps of the compilation that this one continues (`earlier`). Where there is only a proto, it is
+        used in place of the text. On TPU, the text after code generation follows the final one. States that XLA writes
+        again under another name (after partitioning; around buffer assignment) are steps only if no other file shows
+        them.
         """
         steps = self._own_files()
         if self.earlier is not None:
@@ -160,31 +159,31 @@ class Compilation:
 
     @property
     def first(self) -> Step | None:
-        """The step before optimization; None where that was not dumped."""
+        """The step before optimization; None if it was not dumped."""
         return self._end("hlo-before")
 
     @property
     def last(self) -> Step | None:
-        """The step of the final text; None for a compilation that ended before."""
+        """The step of the final text; None if the compilation ended early."""
         return self._end("hlo-final")
 
     @property
     def before(self) -> hlo.Module | None:
-        """The module before optimization; None where that was not dumped. Raises InputError, HloSyntaxError."""
+        """The module before optimization; None if it was not dumped. Raises InputError, HloSyntaxError."""
         return None if self.first is None else self.first.module
 
     @property
     def after(self) -> hlo.Module | None:
-        """The module after optimization; None for a compilation that ended before. Raises InputError, HloSyntaxError."""
+        """The module after optimization; None if the compilation ended early. Raises InputError, HloSyntaxError."""
         return None if self.last is None else self.last.module
 
     def timeline(self, stage: str | None = None) -> Iterator[TimelineEntry]:
-        """The steps, or those of one stage, each with what it changed and how long its pass ran. Texts are not kept."""
+        """Yields the steps, or those of one stage, with their changes and the time of their pass. Texts are not kept."""
         return timeline(self, stage)
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Irregularities found so far: a missing text, dumps of two processes, a broken file."""
+        """Irregularities found so far, such as a missing text, dumps of two processes, or a damaged file."""
         return (*notes(self), *self._notes)
 
     # ---- where operations come from
@@ -198,60 +197,64 @@ class Compilation:
         return dumps.identity.Identity(self)
 
     def trace(self, name: str) -> tuple[Link, ...]:
-        """The operations before optimization that an instruction of the final text comes from, likeliest first.
+        """Operations before optimization that an instruction of the final text originates from, most likely first.
 
-        A fusion comes from the operation that it is named after, then from its results, then from all that it holds. Each
-        link is as sure as the weakest one on its way, see `Link.rule`.
+        A fusion originates from the operation it is named after, then from its results, then from everything inside it.
+        The confidence of a link is that of the weakest step, see `Link.rule`.
 
-        Empty where nothing is known. Raises LookupError for a name that is not in the final text, or without texts at both
-        ends; InputError, HloSyntaxError.
+        Empty if unknown. Raises LookupError if the name is not in the final text or if the text of either end is
+        missing; InputError, HloSyntaxError.
         """
         return self.identity.sources(name)
 
     def forward(self, name: str) -> tuple[Link, ...]:
-        """The other way: what became of an instruction before optimization. `.instruction` is of the final text.
+        """Final instructions that an instruction before optimization became, most likely first. The inverse of `trace`.
 
-        Raises as `trace` does.
+        The `.instruction` of each link is in the final text. Raises as `trace` does.
         """
         return self.identity.results(name)
 
     def introduced(self, name: str) -> Step | None:
-        """The step that shows an instruction of the final text first; names that it had before are followed.
+        """The step in which an instruction of the final text first appears, following renames.
 
-        None for a name that the last text does not have. Raises InputError, HloSyntaxError.
+        None if the final text has no instruction of this name. Raises InputError, HloSyntaxError.
         """
         birth = self.births([name]).get(name.removeprefix("%"))
         return None if birth is None else birth.step
 
     def births(self, names: Iterable[str]) -> dict[str, Birth]:
-        """Origins of several names, with the name of each at that step; names that the last text lacks are left out."""
+        """For each name in the final text, the step where its operation first appears and its name there.
+
+        Names that the final text lacks are omitted.
+        """
         return self.identity.births(names)
 
     def why(self, name: str) -> Cause:
-        """The pass that brought an instruction of the final text, and its cause, as far as the texts show it.
+        """The pass that introduced an instruction of the final text, and the cause, as far as the texts show it.
 
-        Raises LookupError for a name that is not in the final text; InputError, HloSyntaxError.
+        Raises LookupError if the name is not in the final text; InputError, HloSyntaxError.
         """
         return dumps.causes.causes(self, [name])[0]
 
     def copies(self) -> list[Cause]:
-        """The pass and the cause of each copy and transpose that the final text executes. Raises as `why` does."""
+        """The pass and cause of each copy and transpose that the final text executes. Raises as `why` does."""
         return dumps.causes.copies(self)
 
     def collectives(self, mesh: DeviceMesh | str | None = None) -> tuple[CollectiveCause, ...]:
-        """Causes of the collectives of the final text, and annotations that would spare them.
+        """Explains the collectives of the final text, and suggests annotations that would avoid them.
 
-        In the order of `analysis.communications(self.after)`. Reads the texts right before and right after partitioning,
-        or, if these were not dumped, only the first and last texts.
+        Results are in the order of `analysis.communications(self.after)`. Reads the texts right before and after
+        partitioning, or the first and last texts if those were not dumped.
 
         Args:
-            mesh: The mesh of the program, `dp=2,tp=4` as `parse_mesh` reads it, or a `DeviceMesh`; None for the one that the
-                texts name. Without one, axes and PartitionSpecs are not told.
+            mesh: The mesh of the program: a `DeviceMesh`, or text such as `dp=2,tp=4` as for `parse_mesh`; None uses
+                the mesh that the texts name. Without a mesh, axes and PartitionSpecs are not reported.
 
         Raises:
             LookupError: The compilation has no final text.
-            ValueError: The mesh is none, or has another number of devices than the module.
-            InputError, HloSyntaxError: The final text cannot be read.
+            ValueError: Invalid mesh, or one with another number of devices than the module.
+            InputError: The final text cannot be read.
+            HloSyntaxError: The final text is not HLO.
         """
         if mesh not in self._causes:
             self._causes[mesh] = dumps.collectives.collectives(self, mesh)
@@ -261,7 +264,7 @@ class Compilation:
 
     @functools.cached_property
     def options(self) -> Options | None:
-        """The options and the device; None if no file has them."""
+        """Compile options and target device; None if not dumped."""
         target, config = self.proto("gpu-target-config"), self.proto("module-config")
         debug = self._read("debug-options", sidecar_files.read_options)
         if debug is None and config is not None:
@@ -272,10 +275,10 @@ class Compilation:
 
     @functools.cached_property
     def chip(self) -> Chip | None:
-        """The chip that the module was compiled for, from the files next to the text; None if none names it.
+        """The chip that the module was compiled for, from the files next to the text; None if unknown.
 
-        Of a TPU `target_arguments.txt`, of a GPU the target's configuration: its own, else those of the compilation that it
-        continues. A name that this release does not know is noted.
+        Read from `target_arguments.txt` on TPU, and from the target config on GPU: its own, else that of the
+        compilation it continues. A chip unknown to this release is added to `notes`.
         """
         if self.earlier is not None and not self.files_of("target-arguments", "gpu-target-config"):
             return self.earlier.chip
@@ -299,18 +302,18 @@ class Compilation:
 
     @functools.cached_property
     def passes(self) -> tuple[PassRun, ...]:
-        """Every pass that ran, dumped or not, with its time; empty without `metadata.textproto`."""
+        """All executed passes, dumped or not, with their times; empty without `metadata.textproto`."""
         metadata = self.proto("pass-metadata")
         return () if metadata is None else sidecar_files.pass_runs(metadata)
 
     @functools.cached_property
     def fusion_steps(self) -> tuple[FusionStep, ...]:
-        """Decisions of GPU's priority fusion, in order; empty if they were not dumped."""
+        """Decisions of GPU's priority fusion, in order; empty if not dumped."""
         dump = self.proto("priority-fusion")
         return () if dump is None else tuple(sidecar_files.fusion_steps(dump))
 
     def fusion_decisions(self, kind: str, name: str) -> Sequence[FusionStep]:
-        """Those of one kind about a producer; of `fusion` those about the fusion that was made."""
+        """Priority-fusion decisions of one kind about a producer; for kind `fusion`, about the resulting fusion."""
         return self._decisions.get((kind, name), ())
 
     @functools.cached_property
@@ -323,19 +326,19 @@ class Compilation:
 
     @functools.cached_property
     def autotune_results(self) -> tuple[AutotuneResult, ...]:
-        """Autotuning results; empty if there was no device or no file has them."""
+        """Autotuning results; empty if there was no device, or if they were not dumped."""
         results = self.proto("autotune-results")
         return () if results is None else sidecar_files.autotune_results(results)
 
     @functools.cached_property
     def host_transfers(self) -> tuple[HostTransfer, ...]:
-        """A TPU's transfers to and from its host; empty if there are none, or no file lists them."""
+        """Transfers between a TPU and its host; empty if there are none, or if they were not dumped."""
         transfers = self.proto("host-transfers")
         return () if transfers is None else sidecar_files.host_transfers(transfers)
 
     @functools.cached_property
     def thunks(self) -> Thunks | None:
-        """The thunks that XLA listed, after the passes where that is dumped; None without such a file."""
+        """The thunk sequence that XLA listed, after its thunk passes if that was dumped; None if there is none."""
         for kind in ("thunk-sequence-after", "thunk-sequence"):
             for file in self.files_of(kind):
                 try:
@@ -346,9 +349,9 @@ class Compilation:
 
     @functools.cached_property
     def memory(self) -> Assignment | None:
-        """The memory of the final text as XLA's files say that it is assigned; None without such files.
+        """Buffer assignment of the final text as read from XLA's files; None if there are none.
 
-        What they do not hold (buffers, a value's own bytes) is None; `hlotext.memory.assign(compilation.after)` computes it.
+        Values that the files lack (buffers, a value's own bytes) are None; `assign(compilation.after)` computes them.
         """
         texts = {}
         for kind, suffix in _MEMORY_FILES.items():
@@ -366,7 +369,7 @@ class Compilation:
             return None
 
     def pass_run(self, step: Step) -> PassRun | None:
-        """The run of the pass that wrote a step's file; None if the metadata lacks it."""
+        """The pass execution that wrote a step's file; None if it is not in the metadata."""
         return self._runs.get(step.file.name.path.rsplit("/", 1)[-1])
 
     @functools.cached_property
@@ -383,7 +386,10 @@ class Compilation:
         return None
 
     def proto(self, kind: str) -> TextMessage | None:
-        """The first file of a kind, a proto in text format; None without one. Where it breaks off is noted."""
+        """The first file of a kind, parsed as a proto in text format; None if there is none.
+
+        Truncation is added to `notes`.
+        """
 
         def read(text: str) -> TextMessage:
             message, problem = sidecar_files.read_proto(text)

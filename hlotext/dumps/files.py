@@ -21,7 +21,7 @@ _HEAD = re.compile(r"\s*(?:/\*.*?\*/\s*|//[^\n]*\n\s*)*HloModule\s+(?P<name>[^\s
 
 @attrs.define(eq=False, repr=False)
 class DumpFile:
-    """One file. Its content is read on access and not cached."""
+    """A file of a dump. Its content is read on access and not cached."""
 
     _storage: Storage
     name: FileName
@@ -31,35 +31,35 @@ class DumpFile:
 
     @property
     def path(self) -> str:
-        """A path that can be opened, or the path inside an archive."""
+        """Path of the file, or its path inside an archive."""
         return self._storage.path(self.name.path)
 
     @property
     def archive(self) -> str | None:
-        """The archive that contains it; None for a file of the file system."""
+        """Path of the archive that contains it; None for a regular file."""
         return self._storage.archive(self.name.path)
 
     @property
     def kind(self) -> str:
-        """The kind's name, one of `hlotext.dumps.kinds`; `other` for what is not known."""
+        """Name of the file's kind, one of `kinds`; `other` if unknown."""
         return self.name.kind.name
 
     @property
     def is_hlo(self) -> bool:
-        """True if it is the text of an HLO module, as its name says."""
+        """True for the text of an HLO module, judging by the file name."""
         return self.name.kind.is_hlo
 
     @property
     def size(self) -> int:
-        """Size in bytes, compressed as stored."""
+        """Size in bytes as stored, before decompression."""
         return self._storage.size(self.name.path)
 
     def read(self) -> bytes:
-        """Its bytes, unpacked. Raises InputError."""
+        """Returns the decompressed bytes. Raises InputError."""
         return self._storage.read(self.name.path)
 
     def text(self) -> str:
-        """Its text; bytes that are not UTF-8 become surrogates. For a proto the text that XLA prints for it.
+        """Content as text; bytes that are not UTF-8 become surrogates. A proto is printed as XLA's text.
 
         Raises InputError.
         """
@@ -71,7 +71,7 @@ class DumpFile:
             raise InputError(f"{self.path}: {error}") from None
 
     def load(self) -> hlo.Module:
-        """The module in it. A large uncompressed file in a folder is read lazily.
+        """Loads the module in the file. Large uncompressed files outside archives are loaded lazily.
 
         Raises InputError, also if there are several modules, and HloSyntaxError.
         """

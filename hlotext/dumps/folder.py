@@ -82,10 +82,10 @@ class DumpFolder:
 
 
 def open(place: str | os.PathLike[str]) -> DumpFolder:
-    """The dump folder at a path: a folder with its subfolders, an archive (.tar, .tar.gz, .tar.xz, .tar.zst), or the folder
-    of a dumped file, limited to that file's compilation.
+    """Opens a dump: a folder with its subfolders, or an archive (.tar, .tar.gz, .tar.xz, .tar.zst).
 
-    Only names are read. Raises InputError for a path where nothing can be read.
+    For a file of a dump, opens its folder, limited to that file's compilation. Only names are read. Raises InputError
+    if there is nothing to read.
     """
     path = os.fspath(place)
     if os.path.isdir(path):

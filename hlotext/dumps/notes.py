@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen
 class Note:
-    """One thing that somebody who reads the dump should know."""
+    """An irregularity in a dump."""
 
     code: str
     """`mixed-processes`, `no-final-text`, `cut-off`, `unreadable`, `overwritten`, `lying-name`, `other-compiler`, ..."""

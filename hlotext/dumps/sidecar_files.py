@@ -40,15 +40,16 @@ class Options:
     """The module's configuration (`HloModuleConfigProto`); None if no file has it."""
 
     def last(self, name: str) -> str | None:
-        """The value of a debug option; None where it has its default."""
+        """The last value of a debug option; None if it has its default."""
         values = self.debug.get(name)
         return values[-1] if values else None
 
     @property
     def dumps_every_change(self) -> bool | None:
-        """True if a pass without a dump changed nothing, which holds only if `xla_dump_hlo_pass_re` is `.*`.
+        """True if a pass without a dump is known to have changed nothing, which requires `xla_dump_hlo_pass_re=.*`.
 
-        With any other expression every pass that matches is dumped, changed or not, and no other. None if no file has it.
+        With any other expression, exactly the matching passes are dumped, changed or not. None if the options were not
+        dumped.
         """
         if not self.debug:
             return None
@@ -72,7 +73,7 @@ def read_options(text: str, *, quotes: bool = False) -> dict[str, tuple[str, ...
 
 @attrs.frozen
 class PassRun:
-    """One run of one pass, from `HloModuleMetadataProto.pass_metadata`."""
+    """An execution of a pass, from `HloModuleMetadataProto.pass_metadata`."""
 
     number: int | None
     name: str
@@ -89,7 +90,7 @@ class PassRun:
 
     @property
     def milliseconds(self) -> float | None:
-        """Run time, nested passes included; None if unknown."""
+        """Execution time including nested passes; None if unknown."""
         return None if self.start is None or self.end is None else (self.end - self.start) / 1000
 
 

@@ -21,7 +21,7 @@ UNKNOWN = "unknown"
 
 
 class Step:
-    """The text written after one pass, or at the beginning or the end. Read on access."""
+    """The module as dumped after one pass, or before or after all of them. Read on access."""
 
     def __init__(self, compilation: Compilation, file: DumpFile, index: int) -> None:
         self.compilation = compilation
@@ -42,17 +42,17 @@ class Step:
 
     @property
     def path(self) -> str:
-        """The file, see `DumpFile.path`."""
+        """Path of the file, see `DumpFile.path`."""
         return self.file.path
 
     @property
     def is_pass(self) -> bool:
-        """True if a pass, or a pipeline's start, wrote it; false for the texts at both ends."""
+        """True for the dump of a pass or of a pipeline's start; False for the first and final texts."""
         return self.number is not None
 
     @property
     def stage(self) -> str:
-        """The name of its stage (`hlotext.compiler.stages`); `unknown` for passes that the table does not know."""
+        """Name of the compilation stage (`stages`); `unknown` for passes that are not in the table."""
         if self.number is None:
             if self.file.name.state == "hlo-final" and self.compilation.platform == "tpu":
                 return "memory"  # what libtpu does behind its last pass is to place arrays
@@ -68,7 +68,7 @@ class Step:
 
     @functools.cached_property
     def changes(self) -> Changes:
-        """Changes against the step before; none for the first. Only computations whose text differs are compared.
+        """Changes since the previous step; empty for the first step. Only computations whose text differs are compared.
 
         Raises InputError; HloSyntaxError for a text that is not HLO.
         """
@@ -80,7 +80,7 @@ class Step:
 
     @functools.cached_property
     def gone(self) -> Mapping[tuple[str, object], Sequence[str]]:
-        """Opcode and name of the operations whose names the step took away, by their op_name and stack frame.
+        """Opcode and name of operations whose names disappear in this step, by op_name and stack frame.
 
         Raises InputError, HloSyntaxError.
         """

@@ -38,7 +38,7 @@ _PROBED = 65_536
 
 @attrs.frozen
 class ModuleFile:
-    """The text of one module, not read yet."""
+    """A file with a module, read on demand."""
 
     path: str
     """The file as it was named, or found."""
@@ -47,12 +47,12 @@ class ModuleFile:
 
     @property
     def archive(self) -> str | None:
-        """The archive that contains it; None for a file of the file system."""
+        """Path of the archive that contains it; None for a regular file."""
         return self.file.archive if self.file is not None else None
 
     @property
     def compilation(self) -> Compilation | None:
-        """The compilation that it is of; None for what no compiler dumped."""
+        """The compilation that the file belongs to; None if it was not dumped by XLA."""
         return self.file.compilation if self.file is not None else None
 
     @property
@@ -62,27 +62,29 @@ class ModuleFile:
 
     @property
     def real_path(self) -> str | None:
-        """A path that `hlotext.load` opens; None if it is in an archive."""
+        """Path that `hlotext.load` can open; None if the file is in an archive."""
         return self.path if self.archive is None and self.path != "-" else None
 
     @property
     def age(self) -> XlaAge | None:
-        """The age of XLA from all files of its compilation, which is more precise than the text's; None if not dumped by a
-        compiler."""
+        """XLA age from all files of the compilation; None if not dumped by XLA.
+
+        More precise than the age of the text alone.
+        """
         return self.compilation.age if self.compilation is not None else age_beside(self.path)
 
     def source(self) -> hlo.Source:
-        """Its text, with its name. Raises InputError."""
+        """The text with its name. Raises InputError."""
         if self.file is None:
             return read_source(self.path)
         return hlo.Source(self.file.text(), self.label)
 
     def load(self) -> hlo.Module:
-        """Its module. Raises InputError, where there are several too, and HloSyntaxError."""
+        """Loads the module. Raises InputError, also if there are several modules, and HloSyntaxError."""
         return hlo.load(self.path, only=True) if self.file is None else self.file.load()
 
     def load_all(self) -> Sequence[hlo.Module]:
-        """Its modules; of a dump's file the one that it holds. Raises InputError, HloSyntaxError."""
+        """Loads all modules of the file. Raises InputError, HloSyntaxError."""
         if self.file is not None:
             return (self.file.load(),)
         try:
@@ -144,15 +146,20 @@ def _packed(archive: str, _: int) -> dict[str, Compilation]:
 
 
 def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last") -> Iterator[ModuleFile]:
-    """The texts of modules in files, dump folders and archives, in the order given.
+    """Yields the modules in files, dump folders and archives, in the order given.
 
-    A file is taken as it is, whatever its name, `-` for standard input too. Of a folder the texts that XLA's names tell:
-    of each compilation the final text, else the last that was written (`last`); both ends (`ends`);
-    every step (`all`); besides, any other file that holds a module: a proto only without a text of the same name, one
-    called like a text before optimization only where no other is. What else lies there (memory reports, thunks, kernels,
-    options) is no module and left out. Of XLA's files only names are read, of others the contents.
+    A file is used as it is, whatever its name; `-` is standard input. In a folder, XLA's files are recognized by name
+    and selected by `which`; any other file is used if it contains a module, except that a proto needs to have no text
+    of the same name, and a text named like one before optimization no other text. Everything else (memory reports,
+    thunks, kernels, options) is skipped.
 
-    Raises InputError for a path that does not exist, or an archive that cannot be read.
+    Args:
+        paths: Files, folders and archives.
+        which: Of each compilation, `last`: the final text, else the last one written; `ends`: the first and the final
+            text; `all`: every step.
+
+    Raises:
+        InputError: A path does not exist, or an archive cannot be read.
     """
     for place in paths:
         path = os.fspath(place)
@@ -165,7 +172,7 @@ def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last")
 
 
 def no_module(place: str) -> InputError:
-    """The error for a folder or archive without a text of a module."""
+    """The error for a folder or archive without any module."""
     return InputError(
         f"no module found in {place}: it has no HLO as text, .hlo.pb or .hlo.json; XLA_FLAGS=--xla_dump_to=DIR dumps it"
     )

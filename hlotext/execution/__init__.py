@@ -1,4 +1,4 @@
-"""Modules executed on jaxlib's CPU client, in processes of their own that may end without harm. Extra: `hlotext[jax]`."""
+"""Execution of modules on jaxlib's CPU client, in child processes that may crash. Extra: `hlotext[jax]`."""
 
 from typing import TYPE_CHECKING
 

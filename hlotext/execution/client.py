@@ -31,7 +31,7 @@ NEEDS_JAX = "running modules needs an extra: pip install 'hlotext[jax]'"
 
 @attrs.frozen(eq=False)  # arrays have no truth
 class Ran:
-    """One text that was tried."""
+    """Outcome of executing a text."""
 
     results: tuple[Arrays, ...] = ()
     """The arrays that it gave, for each set of arguments; of several devices stacked along the first dimension."""
@@ -44,7 +44,7 @@ class Ran:
 
 
 class Runner:
-    """Runs texts, all with the same sets of arguments. A context manager: its child and its files end with it.
+    """Executes texts with the same sets of arguments. A context manager that owns a child process and temporary files.
 
     >>> with Runner(devices=1) as runner:                                     # doctest: +SKIP
     ...     ran = runner.run(plain(module), [[numpy.zeros(4, "f4")]])
@@ -72,7 +72,7 @@ class Runner:
         self._folder.cleanup()
 
     def run(self, module: PlainModule, inputs: Sequence[Arrays]) -> Ran:
-        """Compiles a text and runs it with each set of arguments. A text that cannot be run says why."""
+        """Compiles a text and executes it with each set of arguments. If that fails, the result has the reason."""
         self._count += 1
         text = Path(self._folder.name, f"{self._count}.hlo")
         write_text(text, module.text)

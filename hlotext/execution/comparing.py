@@ -12,10 +12,10 @@ _FLOOR = 0.01
 
 
 def difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
-    """Largest relative difference of two elements.
+    """Largest relative difference between corresponding elements.
 
-    0 for equal bits; infinite for other sizes or types, for integers and truth values that differ, and where only one of two
-    elements is finite or they are not the same infinity. NaN is as NaN.
+    0 for identical bits. Infinite for different sizes or types, for integers and booleans that differ, and if only one
+    of two elements is finite or they are different infinities. NaN equals NaN.
     """
     if a.shape != b.shape or a.dtype != b.dtype:
         return float("inf")
@@ -45,7 +45,7 @@ def device_difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], devices:
 def distance(
     a: Sequence[Sequence[np.ndarray[Any, Any]]], b: Sequence[Sequence[np.ndarray[Any, Any]]]
 ) -> float:
-    """The largest difference of all results for all sets of arguments; infinite where there are more on one side."""
+    """Largest `difference` over all results and sets of arguments; infinite if their numbers differ."""
     if len(a) != len(b) or any(len(x) != len(y) for x, y in zip(a, b, strict=True)):
         return float("inf")
     return max(

@@ -20,11 +20,11 @@ TOLERANCE = 0.01
 def largest_difference(
     before: Module, after: Module, *, seed: int = 0, devices: int | None = None, timeout: float = 120.0
 ) -> float:
-    """The largest relative difference of two modules' results on random arguments; narrow floats count as f32.
+    """Largest relative difference between the results of two modules on random arguments.
 
-    Each device of several has arguments of its own (see `execution.run`), and results are compared device by device;
-    `devices=1` runs programs before partitioning as they are. Infinite where they take or give other arrays. Raises
-    NotExecutable, with the reason.
+    Floats narrower than f32 are widened. On several devices, each has its own arguments (see `execution.run`), and
+    results are compared device by device; `devices=1` executes programs before partitioning as they are. Infinite if
+    arguments or results have different types. Raises NotExecutable with the reason.
     """
     with Reference(before, seed=seed, devices=devices, timeout=timeout) as reference:
         return reference.distance(after)

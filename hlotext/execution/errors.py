@@ -2,4 +2,4 @@
 
 
 class NotExecutable(ValueError):  # noqa: N818 - says what the module is
-    """A module that jaxlib's CPU client cannot execute; the message names the part."""
+    """A module cannot be executed by jaxlib's CPU client; the message names the obstacle."""

@@ -19,9 +19,9 @@ MOST_BYTES = 2 << 30
 
 
 def random_arrays(shapes: Sequence[Shape], seed: int = 0, shift: float = 0.0) -> list[np.ndarray[Any, Any]]:
-    """Random arrays: small whole numbers, normal floats around `shift`, either truth value.
+    """Random arrays: small integers, normally distributed floats with mean `shift`, and random booleans.
 
-    Raises NotExecutable for anything but arrays of a fixed size, and for more than 2 GiB.
+    Raises NotExecutable for shapes other than static arrays, and for more than 2 GiB in total.
     """
     total = sum(shape.element_count * shape.element_type.byte_width for shape in shapes if shape.is_array)
     if total > MOST_BYTES:

@@ -115,7 +115,7 @@ WIDENED: Mapping[ElementType, ElementType] = {element_type(name): element_type("
 
 @attrs.frozen
 class PlainModule:
-    """Module for the CPU client."""
+    """A module in a form that the CPU client accepts."""
 
     text: str
     parameters: tuple[Shape, ...]
@@ -131,26 +131,26 @@ class PlainModule:
 
 
 def plain(module: Module, *, wide: bool = False, devices: int | None = None) -> PlainModule:
-    """The module as the CPU client takes it.
+    """Converts a module to a form that jaxlib's CPU client accepts.
 
     Args:
-        module: A module of any stage. It stays as it is.
-        wide: Whether floats narrower than f32 become f32.
-        devices: 1 for a program that is still whole, whatever the header says of partitions; another number for a text that
-            names no devices. A program with regions of `shard_map` runs on the devices of their mesh, which all have the same
+        module: A module of any stage. It is not modified.
+        wide: Widen floats narrower than f32 to f32.
+        devices: 1 for a program before partitioning, whatever the header says; another number for a text that does not
+            name devices. A program with `shard_map` regions runs on the devices of their mesh, all with the same
             arguments.
 
     Returns:
-        Its text, with the arrays that go in and come out.
+        The text, with the types of its arguments and results.
 
     Raises:
-        NotExecutable: It does what a CPU cannot, or nobody knows what it does; the message names the instruction.
+        NotExecutable: An instruction cannot be executed on CPU, or its meaning is unknown; the message names it.
     """
     return _Writer(module, WIDENED if wide else {}, devices).module()
 
 
 def narrow_types(module: Module) -> frozenset[ElementType]:
-    """The floating types narrower than f32 that a module computes with."""
+    """Floating-point types narrower than f32 that the module computes with."""
     return frozenset(
         leaf.element_type
         for i in module.instructions()

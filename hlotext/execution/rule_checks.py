@@ -19,7 +19,7 @@ from hlotext.verify import verify
 
 @attrs.frozen
 class RuleCheck:
-    """One rule that was tried."""
+    """Outcome of checking a rewrite rule."""
 
     name: str
     line: int
@@ -29,9 +29,9 @@ class RuleCheck:
 
 
 def check_rules(rules: Iterable[FileRule], *, timeout: float = 120.0) -> Iterator[RuleCheck]:
-    """Tries each rule: it must fire on its example, leave what `verify` accepts, and compute the same on the CPU.
+    """Checks each rule: it must fire on its example, leave a valid module, and preserve the results on CPU.
 
-    Raises NotExecutable where nothing can be executed here at all.
+    Raises NotExecutable if jaxlib is not available.
     """
     for one in rules:
         problem, fired = _checked(one, timeout)

@@ -17,7 +17,7 @@ from hlotext.ir.nodes.module import Module
 
 @attrs.frozen(eq=False)  # arrays have no truth
 class Execution:
-    """Results of a module."""
+    """Arguments and results of an executed module."""
 
     arguments: Arrays
     """Arguments; of several devices stacked along a new first dimension."""
@@ -39,25 +39,27 @@ def run(
     devices: int | None = None,
     timeout: float = 120.0,
 ) -> Execution:
-    """Executes a module of any stage and platform on jaxlib's CPU client, in a process of its own that may die of it.
+    """Executes a module of any stage and platform on jaxlib's CPU client, in a child process that may crash.
 
     Args:
-        module: The module. What only a backend understands is left out, or spelt out where its meaning is known.
-        arguments: Arrays for the parameters of the entry, tuples taken apart; None for random ones. Of several devices all
-            have the same array, or each has its own, stacked along a new first dimension. Random ones differ between devices
-            but where the parameter's sharding (or `parameter_replication`) says that they hold the same. A parameter without
-            a sharding differs; if it is a scalar of whole numbers or truth values, which may steer a loop, it is the same.
-        seed: From which random arguments are drawn.
-        wide: Whether floats narrower than f32 become f32.
-        devices: 1 for a program before partitioning. Else as many as the header says, or, of a text that names none, so many
-            partitions. A program with `shard_map` runs on the devices of its mesh, which all have the whole arguments.
-        timeout: Seconds that compiling and running may take together.
+        module: The module. Backend-specific instructions are expanded if their meaning is known, else removed.
+        arguments: Arrays for the parameters of the entry, with tuples flattened; None for random ones. With several
+            devices, all get the same array, or each its own, stacked along a new first dimension. Random arguments
+            differ between devices unless the parameter's sharding (or `parameter_replication`) says that they are
+            replicated. A parameter without a sharding differs too, except integer and boolean scalars, which may
+            control loops.
+        seed: Seed of the random arguments.
+        wide: Widen floats narrower than f32 to f32.
+        devices: 1 for a program before partitioning; None for the number in the header; for a text without one, the
+            number of partitions. A program with `shard_map` runs on the devices of its mesh, all with the same
+            arguments.
+        timeout: Seconds for compilation and execution together.
 
     Returns:
-        Arguments and results.
+        The arguments and results.
 
     Raises:
-        NotExecutable: It does not run there; the message says why.
+        NotExecutable: The module cannot be executed; the message has the reason.
     """
     text = plain(module, wide=wide, devices=devices)
     if arguments is None:

@@ -29,7 +29,7 @@ _DEEPEST = 8
 
 @attrs.frozen
 class DifferingPair:
-    """Two modules that take the same arguments and compute different results."""
+    """Two modules with the same arguments and different results."""
 
     before: Module
     after: Module
@@ -41,7 +41,7 @@ class DifferingPair:
 
     @property
     def instructions(self) -> int:
-        """Those of both together."""
+        """Number of instructions in both modules together."""
         return sum(len(computation) for one in (self.before, self.after) for computation in one.computations)
 
 
@@ -54,14 +54,23 @@ def smallest_difference(
     timeout: float = 120.0,
     progress: Callable[[int], None] | None = None,
 ) -> DifferingPair:
-    """The smallest pair of modules around the first instruction at which two modules with equal arguments differ.
+    """Isolates the first instruction at which two modules with equal arguments differ, as the smallest pair of modules.
 
-    Fusions are inlined, then instructions are run side by side and paired by what they compute, whatever a pass called them;
-    those before the first that differs become parameters, and where the bodies of a call or loop differ by themselves these
-    are taken apart the same way. A pair that only differs for the values that the program has keeps what computes them.
-    `progress` is called with the number of instructions that are left.
+    Fusions are inlined; then instructions are executed side by side, paired by what they compute rather than by name.
+    Instructions before the first difference become parameters, and callees that differ on their own (bodies of calls
+    and loops) are isolated in the same way. If the difference only occurs for the program's own values, the
+    instructions that compute them are kept.
 
-    Raises NotExecutable where one of the two does not run, or they do not differ.
+    Args:
+        before: The module before a change.
+        after: The module after it.
+        rtol: Relative tolerance.
+        seed: Seed of the random arguments.
+        timeout: Seconds per execution.
+        progress: Called with the number of remaining instructions.
+
+    Raises:
+        NotExecutable: A module cannot be executed, or the results do not differ.
     """
     with Runner(plain(before).devices, timeout) as runner:
         runs = _Runs(runner, rtol, seed)

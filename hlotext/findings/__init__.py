@@ -1,4 +1,4 @@
-"""Findings in a text or a module: severity, place, and the error to raise. Must not know who finds them."""
+"""Findings in a text or module: severity, location and the error to raise. Independent of who reports them."""
 
 from __future__ import annotations
 

@@ -13,10 +13,13 @@ from typing import Any
 
 
 def lazy_submodules(package: str, *modules: str, **names: Sequence[str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package that imports these modules of it when they are first asked for.
+    """Returns a `__getattr__` for a package that imports submodules on first access.
 
-    `names` are names of the package itself, by the module that defines them. `dir()` and `help()` of the package list its
-    `__all__`, or these names beside all others where it has none.
+    Args:
+        package: Name of the package.
+        modules: Submodules to import lazily.
+        names: Names re-exported by the package, by the submodule that defines them. `dir()` and `help()` list the
+            package's `__all__`, or all names including these if it has none.
     """
     homes = {name: module for module, owned in names.items() for name in owned}
     if (opening := sys.modules.get(package)) is not None:

@@ -1,7 +1,7 @@
-"""Memory layout of array elements: layouts and tiles resolved to positions, offsets and sizes.
+"""Memory layout of arrays: positions, byte offsets and sizes of elements, with all tiles and padding.
 
-Everything here takes a `Shape` and is exact, or raises `LayoutError` naming the part of the shape at
-fault. A position counts elements from the start of the array's memory, an offset bits or bytes.
+Functions take a `Shape` and are exact, or raise `LayoutError` naming the invalid part of the shape. A position counts
+elements from the start of the array's memory, an offset bits or bytes.
 """
 
 import importlib

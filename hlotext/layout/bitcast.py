@@ -26,10 +26,10 @@ def _same_type(a: Shape, b: Shape, ignore_element_type: bool) -> bool:
 def transpose_is_bitcast(
     source: Shape, target: Shape, permutation: Sequence[int], *, ignore_element_type: bool = False
 ) -> bool:
-    """True if the transpose `target.dimensions[i] = source.dimensions[permutation[i]]` moves no element.
+    """True if the transpose with `target.dimensions[i] = source.dimensions[permutation[i]]` moves no element.
 
-    XLA's `TransposeIsBitcast`. False where the sizes do not belong to such a transpose. Raises LayoutError
-    for ill-formed layouts.
+    XLA's `TransposeIsBitcast`. False if the sizes do not match such a transpose. Raises LayoutError for invalid
+    layouts.
     """
     order, target_order = (
         layout_of(array_of(source)).minor_to_major,
@@ -43,11 +43,11 @@ def transpose_is_bitcast(
 
 
 def reshape_is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = False) -> bool:
-    """True if a reshape (row-major logical order kept) leaves every element in place.
+    """True if a reshape leaves every element in place.
 
-    XLA's `ReshapeIsBitcast`. Every dimension longer than 1, of either side, is checked once: one step along it must have
-    the same stride in memory as the same row-major step in the other shape. That is equivalent to checking every element.
-    Arrays without elements: True.
+    XLA's `ReshapeIsBitcast`. Takes time linear in the rank: one step along each dimension longer than 1, of either
+    side, must have the same stride in memory as the same row-major step in the other shape. True for arrays without
+    elements.
     """
     layout_of(array_of(source))
     layout_of(array_of(target))
@@ -83,7 +83,7 @@ def _row_major_strides(dimensions: tuple[int, ...]) -> list[int]:
 
 
 def deduce_transpose_dimensions(source: Shape, target: Shape) -> Permutation | None:
-    """The permutation of a transpose from `source` to `target` that moves no element, or None if there is none.
+    """The permutation that makes the transpose from `source` to `target` a bitcast; None if there is none.
 
     XLA's `DeduceTransposeDimensionsForBitcast`; element types are not compared.
     """
@@ -98,9 +98,9 @@ def deduce_transpose_dimensions(source: Shape, target: Shape) -> Permutation | N
 
 
 def is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = False) -> bool:
-    """True if a single reshape or transpose that moves no element leads from `source` to `target`.
+    """True if a single reshape or transpose that moves no data leads from `source` to `target`.
 
-    XLA's `IsReshapeOrTransposeBitcast`. More bitcasts than these exist: see `decompose_bitcast`.
+    XLA's `IsReshapeOrTransposeBitcast`. There are other bitcasts: see `decompose_bitcast`.
     """
     if not _same_type(source, target, ignore_element_type):
         return False
@@ -113,12 +113,12 @@ def is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = Fals
 
 @attrs.frozen
 class BitcastReshape:
-    """The bitcast is a reshape."""
+    """A bitcast that is equivalent to a reshape."""
 
 
 @attrs.frozen
 class BitcastTranspose:
-    """The bitcast is a transpose."""
+    """A bitcast that is equivalent to a transpose."""
 
     dimensions: Permutation
     """Dimension i of the result is dimension `dimensions[i]` of the operand."""
@@ -126,7 +126,7 @@ class BitcastTranspose:
 
 @attrs.frozen
 class BitcastTransposeReshapeTranspose:
-    """The bitcast is a transpose to row-major order, a reshape, and a transpose."""
+    """A bitcast that is equivalent to a transpose to row-major order, a reshape, and another transpose."""
 
     transpose1_dimensions: Permutation
     transpose1_shape: Shape
@@ -140,8 +140,8 @@ BitcastDecomposition = BitcastReshape | BitcastTranspose | BitcastTransposeResha
 def decompose_bitcast(source: Shape, target: Shape) -> BitcastDecomposition | None:
     """Decomposes a bitcast into a reshape, else a transpose, else a transpose, a reshape and another transpose.
 
-    XLA's `DecomposeBitcast`; element types and tiles are not compared. None if the numbers of elements differ (XLA aborts),
-    so that the second shape is not a bitcast of the first.
+    XLA's `DecomposeBitcast`; element types and tiles are not compared. None if the element counts differ, so that it is
+    not a bitcast (XLA aborts).
     """
     if reshape_is_bitcast(source, target, ignore_element_type=True):
         return BitcastReshape()
@@ -166,12 +166,11 @@ def decompose_bitcast(source: Shape, target: Shape) -> BitcastDecomposition | No
 
 
 def align_layouts(source: Shape, target: Shape) -> Shape | None:
-    """`target` with the layout that makes the reshape from `source` a bitcast, or None if no layout does.
+    """Returns `target` with the layout that makes the reshape from `source` a bitcast; None if there is none.
 
-    XLA's `AlignLayouts`: dimensions of size 1 are left out first and become the most major, in descending order; only the
-    order of the layout is returned. The layout of `target` is ignored. None if the numbers of elements differ; the
-    descending layout for arrays without elements. Raises LayoutError for an
-    ill-formed layout of `source`.
+    XLA's `AlignLayouts`: dimensions of size 1 are set aside and become the most major, in descending order. Only the
+    order of dimensions is set, and the existing layout of `target` is ignored. None if the element counts differ; the
+    descending layout for arrays without elements. Raises LayoutError if the layout of `source` is invalid.
     """
     source_layout = layout_of(array_of(source))
     target = array_of(target).without_layout().with_default_layout()

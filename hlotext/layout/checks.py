@@ -35,10 +35,10 @@ def _kind(shape: Shape) -> str:
 
 @weighted_cache(1 << 12)
 def layout_of(shape: Shape) -> Layout:
-    """The layout of an array shape, the descending one by default, after a check of every part.
+    """The validated layout of an array shape; the descending layout if it has none.
 
-    Raises LayoutError if XLA's `LayoutUtil::ValidateLayoutForShape` and `ShapeUtil::ValidateShape` would
-    fail, and for an unbounded dimension, which has no memory layout.
+    Raises LayoutError if XLA's `LayoutUtil::ValidateLayoutForShape` or `ShapeUtil::ValidateShape` would fail, and for
+    an unbounded dimension, which has no memory layout.
     """
     _check_dimensions(shape)
     layout = default_layout(shape.rank) if shape.layout is None else shape.layout

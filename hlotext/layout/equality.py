@@ -18,9 +18,9 @@ _BESIDE_ORDER = frozenset(_COMPARED) - {"minor_to_major", "split_configs"}
 
 
 def layouts_equal(a: Layout, b: Layout, *, minor_to_major_only: bool = False) -> bool:
-    """XLA's `Layout::Equal`: every part but the metadata prefix `M(n)` and the level types.
+    """XLA's `Layout::Equal`: compares everything except the metadata prefix `M(n)` and the level types.
 
-    `minor_to_major_only` compares the order of dimensions and, as XLA does, the split configs.
+    `minor_to_major_only` compares the order of dimensions and, as in XLA, the split configs.
     """
     left_out = _BESIDE_ORDER if minor_to_major_only else frozenset()
     return all(getattr(a, name) == getattr(b, name) for name in _COMPARED if name not in left_out)
@@ -28,7 +28,7 @@ def layouts_equal(a: Layout, b: Layout, *, minor_to_major_only: bool = False) ->
 
 @attrs.frozen
 class Relation:
-    """One way of comparing shapes; every flag leaves something out.
+    """A way to compare shapes; each flag ignores something.
 
     Tuples are compared element by element.
     """
@@ -84,31 +84,33 @@ _COMPATIBLE_KIND = attrs.evolve(_COMPATIBLE_IGNORING_TYPE, ignore_dimensions=Tru
 
 
 def shapes_equal(a: Shape, b: Shape) -> bool:
-    """XLA's `ShapeUtil::Equal`: type, sizes, dynamic flags, layouts by `layouts_equal`; no layout means the
-    default one.
+    """XLA's `ShapeUtil::Equal`: element types, sizes, dynamic flags, and layouts by `layouts_equal`.
+
+    A missing layout is taken as the default one.
     """
     return _EQUAL.holds(a, b)
 
 
 def equal_ignoring_element_type(a: Shape, b: Shape) -> bool:
-    """XLA's `EqualIgnoringElementType`: as `shapes_equal` but for the types of the elements."""
+    """XLA's `EqualIgnoringElementType`: as `shapes_equal`, ignoring element types."""
     return _EQUAL_IGNORING_TYPE.holds(a, b)
 
 
 def compatible(a: Shape, b: Shape) -> bool:
-    """XLA's `Compatible`: type and sizes; layouts and dynamic flags are left out, an unbounded size matches
-    any.
+    """XLA's `Compatible`: same element types and sizes, ignoring layouts and dynamic flags.
+
+    An unbounded size matches any size.
     """
     return _COMPATIBLE.holds(a, b)
 
 
 def compatible_ignoring_element_type(a: Shape, b: Shape) -> bool:
-    """XLA's `CompatibleIgnoringElementType`: sizes only."""
+    """XLA's `CompatibleIgnoringElementType`: as `compatible`, ignoring element types."""
     return _COMPATIBLE_IGNORING_TYPE.holds(a, b)
 
 
 def compatible_ignoring_fp_precision(a: Shape, b: Shape) -> bool:
-    """XLA's `CompatibleIgnoringFpPrecision`: as `compatible`, any two floating-point types being the same."""
+    """XLA's `CompatibleIgnoringFpPrecision`: as `compatible`, treating all floating-point types as equal."""
     return _COMPATIBLE_IGNORING_PRECISION.holds(a, b)
 
 
@@ -118,7 +120,7 @@ def compatible_kind(a: Shape, b: Shape) -> bool:
 
 
 def same_structure(a: Shape, b: Shape) -> bool:
-    """XLA's `EqualStructure`: the same tree of tuples, whatever the leaves are."""
+    """XLA's `EqualStructure`: same tuple structure, ignoring the leaves."""
     if a.is_tuple != b.is_tuple or (a.is_tuple and len(a.tuple_shapes) != len(b.tuple_shapes)):
         return False
     return all(map(same_structure, a.tuple_shapes, b.tuple_shapes)) if a.is_tuple else True

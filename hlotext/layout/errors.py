@@ -17,9 +17,9 @@ def shorten(text: str) -> str:
 
 
 class LayoutError(sending.Whole, ValueError):
-    """A shape has no meaning in memory, or an index or a buffer does not belong to it.
+    """A shape has no valid memory layout, or an index or buffer does not match it.
 
-    `part` names what is at fault.
+    `part` names the invalid part.
     """
 
     def __init__(self, part: str, problem: str, shape: object = None) -> None:

@@ -194,7 +194,7 @@ def _other_parts(place: Placement, layout: Layout) -> Iterable[tuple[str, str]]:
 
 @attrs.frozen
 class ArrayExplanation:
-    """Everything that the text of an array shape says about its memory. `str()` is the plain words."""
+    """Explanation of an array shape's memory layout. `str()` is the text for people."""
 
     shape: Shape
     parts: tuple[LayoutPart, ...]
@@ -219,11 +219,11 @@ class ArrayExplanation:
 
     @property
     def padding_bytes(self) -> int:
-        """Bytes that hold no element."""
+        """Number of bytes of padding."""
         return self.allocated_bytes - self.unpadded_bytes
 
     def rows(self) -> list[tuple[str, str]]:
-        """(heading, text) of every line, in order."""
+        """Heading and text of each line, in order."""
         rows = [(part.text, part.meaning) for part in self.parts]
         if self.format is not None:
             rows.append(("format", f"{self.format.name}: {self.format.meaning}"))
@@ -299,7 +299,10 @@ class ArrayExplanation:
 
 @attrs.frozen
 class TupleExplanation:
-    """The leaves of a tuple with their bytes, and its tables of pointers. `str()` is the plain words."""
+    """Explanation of a tuple's memory: its leaves with their bytes, and its tables of pointers.
+
+    `str()` is the text for people.
+    """
 
     shape: Shape
     leaves: tuple[tuple[tuple[int, ...], Shape, int], ...]
@@ -309,7 +312,7 @@ class TupleExplanation:
     padding_ratio: float
 
     def rows(self) -> list[tuple[str, str]]:
-        """(heading, text) of every line, in order."""
+        """Heading and text of each line, in order."""
         rows = [(_index_text(index), f"{leaf}: {bytes_text(size)}") for index, leaf, size in self.leaves]
         rows.append(("allocated", f"{bytes_text(self.allocated_bytes)} in {len(self.leaves)} leaves"))
         rows.append(("padding", f"{bytes_text(self.padding_bytes)} ({self.padding_ratio:.4g}x)"))
@@ -358,10 +361,9 @@ def _table(title: str, rows: Sequence[tuple[str, str]]) -> str:
 
 
 def explain(shape: Shape) -> ArrayExplanation | TupleExplanation:
-    """Explains the text of a shape, in plain words (`str()`) and as values.
+    """Explains the memory layout of a shape, as text (`str()`) and as values.
 
-    A buffer is explained as the array inside. Raises LayoutError for an ill-formed shape, a token and an
-    opaque value.
+    A buffer is explained as the array inside. Raises LayoutError for an invalid shape, a token and an opaque value.
     """
     if shape.is_tuple:
         leaves = tuple(leaf_bytes(shape))

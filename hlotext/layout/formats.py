@@ -29,10 +29,7 @@ _MEMORY_SPACES = {
 
 
 def memory_space_name(number: int) -> str:
-    """Name of the memory space `S(number)`; spaces without a common meaning go by their number.
-
-    It never moves an element.
-    """
+    """Name of the memory space `S(number)`; its number if it has no well-known meaning."""
     return _MEMORY_SPACES.get(number, f"memory space {number}, which is device-specific")
 
 
@@ -41,7 +38,7 @@ def memory_space_name(number: int) -> str:
 
 @attrs.frozen
 class Format:
-    """A known tiling of arrays: the tiles, and the element widths that use them."""
+    """A well-known tiling: its tiles, and the element widths that use it."""
 
     name: str
     tiles: tuple[Tile, ...]
@@ -164,9 +161,9 @@ SCALAR_CATALOGUE: tuple[Format, ...] = (RAW, *_scalar_formats((*_TPU_V4, *_TPU_V
 
 
 def format_of(shape: Shape) -> Format | None:
-    """The format of the catalogue that an array's layout is, or None.
+    """The well-known format that matches an array's layout; None if there is none.
 
-    Raises LayoutError for an ill-formed layout.
+    Raises LayoutError for an invalid layout.
     """
     shape = array_of(shape)
     layout, bits = layout_of(shape), element_bits(shape)
@@ -180,11 +177,16 @@ def format_of(shape: Shape) -> Format | None:
 
 
 def tpu_layout(shape: Shape, generation: Literal["v2", "v4"] = "v4") -> Shape:
-    """The shape with the tiles (and `E`) that the TPU compiler assigns to a parameter of this type and sizes.
+    """The shape with the tiles (and `E`) that the TPU compiler assigns to a parameter of this type and size.
 
-    `generation` is v4 for v4 and all later TPUs, v2 for v2 and v3. The compiler may choose another order of dimensions; see
-    `better_order`. Arrays without elements get no tiles. Raises LayoutError for types and ranks whose tiles have not been
-    observed (1- and 6-bit types, 2-bit vectors).
+    The compiler may also choose another order of dimensions; see `better_order`. Arrays without elements get no tiles.
+
+    Args:
+        shape: The array shape.
+        generation: `v2` for TPU v2 and v3, `v4` for v4 and later.
+
+    Raises:
+        LayoutError: The tiles for this type and rank are not known (1- and 6-bit types, 2-bit vectors).
     """
     shape = array_of(shape)
     layout, type_ = layout_of(shape), shape.element_type
@@ -222,12 +224,11 @@ _MOST_WORK = 250_000
 
 
 def better_order(shape: Shape) -> Shape | None:
-    """The array with its dimensions in the order that pads least, or None where its own order is as good.
+    """The array with the dimension order that needs the least padding; None if the current order is as good.
 
-    Every choice of the dimensions that the first tile cuts is tried (of three at most), the others keeping
-    their order. If the tiles are those that the TPU compiler would choose for the current order, each candidate
-    gets the tiles that it would choose for that order; other tiles are kept. Raises LayoutError for an ill-formed
-    shape.
+    Tries every choice of dimensions for the first tile (of at most three), keeping the order of the others. If the
+    current tiles are those that the TPU compiler would choose, each candidate gets the tiles it would choose for that
+    order; other tiles are kept. Raises LayoutError for an invalid shape.
     """
     shape = array_of(shape)
     layout = layout_of(shape)

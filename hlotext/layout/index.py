@@ -20,7 +20,7 @@ def _physical(shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def multidimensional_index_to_linear_index(shape: Shape, index: Sequence[int]) -> int:
-    """Number of the element in the order of minor_to_major, tiles and padding ignored.
+    """Linear index of an element in layout order, ignoring tiles and padding.
 
     Errors: `linear_index`.
     """
@@ -31,9 +31,9 @@ def multidimensional_index_to_linear_index(shape: Shape, index: Sequence[int]) -
 
 
 def linear_index_to_multidimensional_index(shape: Shape, linear: int) -> tuple[int, ...]:
-    """The inverse of `multidimensional_index_to_linear_index`.
+    """Inverse of `multidimensional_index_to_linear_index`.
 
-    Raises LayoutError outside of the array's elements.
+    Raises LayoutError if the linear index is out of bounds.
     """
     order, sizes = _physical(shape)
     linear = checked_integer("the linear index", linear)
@@ -44,9 +44,7 @@ def linear_index_to_multidimensional_index(shape: Shape, linear: int) -> tuple[i
 
 
 def dimension_strides(shape: Shape) -> tuple[int, ...]:
-    """For each logical dimension the elements between neighbours in it, tiles ignored: the sizes of all that
-    vary faster.
-    """
+    """Strides of all logical dimensions in elements, ignoring tiles."""
     strides = [0] * shape.rank
     stride = 1
     for number in layout_of(array_of(shape)).minor_to_major:
@@ -56,16 +54,16 @@ def dimension_strides(shape: Shape) -> tuple[int, ...]:
 
 
 def dimension_stride(shape: Shape, dimension: int) -> int:
-    """Elements between neighbours in one logical dimension, tiles ignored (XLA's `GetDimensionStride`)."""
+    """Stride of a logical dimension in elements, ignoring tiles (XLA's `GetDimensionStride`)."""
     if not 0 <= dimension < shape.rank:
         raise LayoutError(f"dimension {dimension}", f"does not exist in rank {shape.rank}", shape)
     return dimension_strides(shape)[dimension]
 
 
 def index_in_bounds(shape: Shape, index: Sequence[int]) -> bool:
-    """True if an index has the right length and every number is in bounds.
+    """True if an index has the right length and is in bounds.
 
-    Negative numbers are outside (XLA lets them pass).
+    Negative numbers are out of bounds (XLA accepts them).
     """
     try:
         checked_index(array_of(shape), index)
@@ -75,7 +73,7 @@ def index_in_bounds(shape: Shape, index: Sequence[int]) -> bool:
 
 
 def compare_indices(a: Sequence[int], b: Sequence[int]) -> int:
-    """-1, 0 or 1: the lexicographic order of two indices of the same length."""
+    """Compares two indices of the same length lexicographically: -1, 0 or 1."""
     if len(a) != len(b):
         raise LayoutError("the index", f"{tuple(a)} and {tuple(b)} have different lengths")
     return (tuple(a) > tuple(b)) - (tuple(a) < tuple(b))
@@ -96,15 +94,13 @@ def bump_index(shape: Shape, index: Sequence[int]) -> tuple[int, ...] | None:
 
 
 def row_major_indices(shape: Shape) -> Iterator[tuple[int, ...]]:
-    """Every index in logical row-major order, whatever the layout: once for rank 0, never for an array
-    without elements.
-    """
+    """Yields all indices in logical row-major order, whatever the layout. A scalar has one, the empty index."""
     layout_of(array_of(shape))
     return _indices(tuple(range(shape.rank)), shape.dimensions)
 
 
 def layout_order_indices(shape: Shape) -> Iterator[tuple[int, ...]]:
-    """Every index in the order of minor_to_major, tiles ignored, as XLA's `ForEachIndex` visits them."""
+    """Yields all indices in layout order, ignoring tiles, as XLA's `ForEachIndex` does."""
     order, sizes = _physical(shape)
     return _indices(order, sizes)
 

@@ -21,9 +21,9 @@ from hlotext.layout.tiling import index_at, linear_index
 
 
 def padded_shape(shape: Shape, padded_dimensions: Sequence[int]) -> Shape:
-    """The array shape with the padded sizes, one for each logical dimension number.
+    """The array shape with padded sizes, one per logical dimension.
 
-    Raises LayoutError for a wrong number of them and for one that is smaller than the dimension.
+    Raises LayoutError for the wrong number of sizes, and for one that is smaller than the dimension.
     """
     shape = array_of(shape)
     if len(padded_dimensions) != shape.rank:
@@ -39,13 +39,16 @@ def padded_shape(shape: Shape, padded_dimensions: Sequence[int]) -> Shape:
 
 
 def padded_linear_index(shape: Shape, padded_dimensions: Sequence[int], index: Sequence[int]) -> int:
-    """Position in memory, in elements: `f32[2,3]{0,1}` padded to [3,5] has (i, j) at i + 3*j."""
+    """Position of an element, in elements, with legacy padding fields.
+
+    `f32[2,3]{0,1}` padded to [3,5] has (i, j) at i + 3*j.
+    """
     checked_index(array_of(shape), index)
     return linear_index(padded_shape(shape, padded_dimensions), index)
 
 
 def padded_index_at(shape: Shape, padded_dimensions: Sequence[int], position: int) -> tuple[int, ...] | None:
-    """The logical index at a position, None where it holds the padding value. Errors: `index_at`."""
+    """The logical index at a position, with legacy padding fields; None for padding. Errors: `index_at`."""
     index = index_at(padded_shape(shape, padded_dimensions), position)
     if index is None or any(number >= size for number, size in zip(index, shape.dimensions, strict=True)):
         return None
@@ -55,8 +58,9 @@ def padded_index_at(shape: Shape, padded_dimensions: Sequence[int], position: in
 def padded_to_memory(
     array: npt.ArrayLike, shape: Shape, padded_dimensions: Sequence[int], padding_value: Any = 0
 ) -> Array:
-    """The buffer of an array with padding fields: [2,3] padded to [3,5] in {0,1} is `a d 0 b e 0 c f 0 0 0 0
-    0 0 0`.
+    """Converts an array to a buffer with legacy padding fields.
+
+    [2,3] padded to [3,5] in {0,1} is `a d 0 b e 0 c f 0 0 0 0 0 0 0`.
     """
     larger = padded_shape(shape, padded_dimensions)
     values = np.asarray(array)
@@ -68,6 +72,6 @@ def padded_to_memory(
 
 
 def padded_from_memory(buffer: Any, shape: Shape, padded_dimensions: Sequence[int]) -> Array:
-    """The logical array in a buffer with padding fields; the inverse of `padded_to_memory`."""
+    """Converts a buffer with legacy padding fields to a logical array. Inverse of `padded_to_memory`."""
     padded = from_memory(buffer, padded_shape(shape, padded_dimensions))
     return padded[tuple(map(slice, array_of(shape).dimensions))]

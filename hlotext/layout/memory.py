@@ -26,16 +26,24 @@ _MAX_DIMENSIONS = 64
 
 
 def to_memory(array: npt.ArrayLike, shape: Shape, fill: Any = 0) -> Array:
-    """The buffer of an array in device memory: one dimension, exactly `allocated_bytes(shape)` bytes.
+    """Converts a logical array to its buffer in device memory: one dimension, exactly `allocated_bytes(shape)` bytes.
 
-    `array` has the logical dimensions of `shape`; elements of another type are converted (for integer and
-    `pred` shapes only if no value changes). Padding holds `fill`, a value of the element type. The result's
-    elements are those of the shape's type, or bytes where `E(n)` packs several elements into one; in packed
-    bits left over in the last byte are 0. For a shape with dynamic dimensions the array is full-sized, and
-    the metadata prefix `M(n)` is not part of the buffer.
+    For a shape with dynamic dimensions the array has the size of the bounds, and the metadata prefix `M(n)` is not part
+    of the buffer.
 
-    Raises LayoutError for an ill-formed shape, an array of other dimensions, values that do not fit, and
-    element sizes that the type cannot have.
+    Args:
+        array: An array with the dimensions of `shape`. Elements of another type are converted (for integer and `pred`
+            shapes only if no value changes).
+        shape: The array shape.
+        fill: Value of the padding elements.
+
+    Returns:
+        Elements of the shape's type, or bytes if `E(n)` packs several elements into one; unused bits of the last byte
+        are 0.
+
+    Raises:
+        LayoutError: Invalid shape, an array of other dimensions, values that do not fit, or an element size that the
+            type cannot have.
     """
     place = placement(shape)
     width = _stored_width(place)
@@ -54,11 +62,17 @@ def to_memory(array: npt.ArrayLike, shape: Shape, fill: Any = 0) -> Array:
 
 
 def from_memory(buffer: Any, shape: Shape) -> Array:
-    """The logical array in a buffer: the inverse of `to_memory`; padding is ignored.
+    """Converts a device buffer to a logical array, ignoring padding. Inverse of `to_memory`.
 
-    `buffer` is a numpy array or any other object with the buffer protocol, of exactly `allocated_bytes(shape)`. The
-    result owns its memory and has the shape's dimensions and element type. Raises LayoutError for an
-    ill-formed shape and a buffer of another size.
+    Args:
+        buffer: A numpy array, or any object with the buffer protocol, of exactly `allocated_bytes(shape)` bytes.
+        shape: The array shape.
+
+    Returns:
+        A new array with the shape's dimensions and element type.
+
+    Raises:
+        LayoutError: Invalid shape, or a buffer of another size.
     """
     place = placement(shape)
     width = _stored_width(place)

@@ -25,9 +25,15 @@ _TABLE = 1 << 16
 def linear_indices(shape: Shape, indices: npt.ArrayLike) -> Integers:
     """Positions in memory, in elements, of many logical indices.
 
-    `indices` are integers of shape (..., rank); the result is int64 of shape (...). Raises LayoutError for an
-    ill-formed shape, for indices that are not integers or have the wrong length, and for the first index that is
-    negative or out of bounds.
+    Args:
+        shape: The array shape.
+        indices: Integers of shape (..., rank).
+
+    Returns:
+        int64 positions of shape (...).
+
+    Raises:
+        LayoutError: Invalid shape, indices that are not integers or have the wrong length, or an index out of bounds.
     """
     place = placement(shape)
     return _evaluate(place, _checked_indices(place, indices), scale=1)
@@ -49,9 +55,9 @@ def byte_offsets(shape: Shape, indices: npt.ArrayLike) -> Integers:
 
 
 def bit_offsets(shape: Shape, indices: npt.ArrayLike) -> Integers:
-    """Bits from the start of the array to each element.
+    """Bit offset of each element from the start of the array.
 
-    Shapes and errors: `linear_indices`; also past 2^63 - 1 bits.
+    Shapes and errors as for `linear_indices`; also offsets above 2^63 - 1.
     """
     place = placement(shape)
     if place.allocated_elements * place.element_bits > INT64_MAX:
@@ -62,8 +68,8 @@ def bit_offsets(shape: Shape, indices: npt.ArrayLike) -> Integers:
 def indices_at(shape: Shape, positions: npt.ArrayLike) -> Integers:
     """The logical index at each position (in elements): int64 of shape (..., rank), all -1 for padding.
 
-    For rank 0 there is nothing to hold the -1; use `index_at`. Raises LayoutError for an ill-formed shape and
-    for a position outside of the allocation.
+    For rank 0 there is no room for -1; use `index_at`. Raises LayoutError for an invalid shape and for positions
+    outside the allocation.
     """
     place = placement(shape)
     flat = _integers("the positions", positions)

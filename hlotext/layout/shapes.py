@@ -28,10 +28,11 @@ def make_shape(
     element_size_in_bits: int = 0,
     memory_space: int = 0,
 ) -> Shape:
-    """An array shape, sizes by dimension number, in the descending layout unless `minor_to_major` is given.
+    """Creates an array shape, with the descending layout unless `minor_to_major` is given.
 
-    As XLA's `MakeShape` and `MakeShapeWithDenseLayout`, whose rule for `E` it keeps: an element size equal to
-    the type's own whole bytes is left out. Raises LayoutError as `layout_of` does, and for a type without arrays.
+    Like XLA's `MakeShape` and `MakeShapeWithDenseLayout`, including their rule for `E`: an element size equal to the
+    type's own width in whole bytes is dropped. Raises LayoutError as `layout_of` does, and for an element type without
+    arrays.
     """
     type_ = element_type(type_) if isinstance(type_, str) else type_
     if not type_.is_array_type:
@@ -57,13 +58,14 @@ def _packs(type_: ElementType) -> bool:
 
 
 def make_maybe_tuple(shapes: Sequence[Shape]) -> Shape:
-    """The tuple of these shapes, or the shape itself if there is one only (XLA's `MakeMaybeTupleShape`)."""
+    """A tuple of these shapes, or the shape itself if there is only one (XLA's `MakeMaybeTupleShape`)."""
     return shapes[0] if len(shapes) == 1 else Shape.tuple(tuple(shapes))
 
 
 def make_static(shape: Shape) -> Shape:
-    """The shape with every bound as the size, and without metadata prefixes (XLA's `MakeStaticShape`); tuples
-    throughout.
+    """The shape with dynamic sizes replaced by their bounds and metadata prefixes removed (XLA's `MakeStaticShape`).
+
+    Applies to every leaf of a tuple.
     """
 
     def static(array: Shape) -> Shape:
@@ -74,9 +76,9 @@ def make_static(shape: Shape) -> Shape:
 
 
 def device_to_host(shape: Shape) -> Shape:
-    """The shape without what only devices have: tiles, tail padding, memory space, element size, metadata.
+    """The shape without device-specific parts: tiles, tail padding, memory space, element size, metadata.
 
-    The order of dimensions and the split configs stay (XLA's `DeviceShapeToHostShape`).
+    The order of dimensions and the split configs are kept (XLA's `DeviceShapeToHostShape`).
     """
 
     def on_host(array: Shape) -> Shape:
@@ -95,7 +97,7 @@ def device_to_host(shape: Shape) -> Shape:
 
 
 def update_element_size(shape: Shape, pack: bool = True) -> Shape:
-    """The shape with `E(bits)` on arrays of types narrower than a byte (not `pred`) if `pack`, else none.
+    """The shape with `E(bits)` set on arrays of types narrower than a byte (except `pred`) if `pack`, else removed.
 
     XLA's `UpdateElementSizeInBits`.
     """
@@ -109,7 +111,7 @@ def update_element_size(shape: Shape, pack: bool = True) -> Shape:
 
 
 def change_element_type(shape: Shape, type_: ElementType | str) -> Shape:
-    """The shape with another element type, in every array of a tuple; the layout stays, but for `E`.
+    """The shape with another element type, in every array of a tuple. The layout is kept, except `E`.
 
     XLA's `ChangeElementType`: `E` becomes 0 unless the new type is narrower than a byte and not `pred`.
     """
@@ -136,9 +138,9 @@ def _map_arrays(change: Callable[[Shape], Shape], shape: Shape) -> Shape:
 
 
 def permute_dimensions(shape: Shape, permutation: Sequence[int]) -> Shape:
-    """The shape whose dimension i is `permutation[i]` of this one, laid out so that no element moves.
+    """The shape whose dimension i is dimension `permutation[i]` of this one, laid out so that no element moves.
 
-    XLA's `PermuteDimensions`; tiles and the other parts of the layout stay. Raises LayoutError for anything but a
+    XLA's `PermuteDimensions`; tiles and the other parts of the layout are kept. Raises LayoutError if it is not a
     permutation.
     """
     layout = layout_of(array_of(shape))
@@ -155,16 +157,14 @@ def permute_dimensions(shape: Shape, permutation: Sequence[int]) -> Shape:
 def normalize(shape: Shape) -> Shape:
     """The shape with its dimensions in physical order and the descending layout: the same bytes, row-major.
 
-    `f32[10,20,30]{2,0,1}` becomes `f32[20,10,30]{2,1,0}`; tiles and the other parts of the layout stay.
-    XLA's `MakeShapeWithDescendingLayoutAndSamePhysicalLayout`. Raises LayoutError for an ill-formed layout.
+    `f32[10,20,30]{2,0,1}` becomes `f32[20,10,30]{2,1,0}`; tiles and the other parts of the layout are kept. XLA's
+    `MakeShapeWithDescendingLayoutAndSamePhysicalLayout`. Raises LayoutError for an invalid layout.
     """
     return permute_dimensions(shape, layout_of(array_of(shape)).minor_to_major[::-1])
 
 
 def delete_dimensions(shape: Shape, numbers: Sequence[int]) -> Shape:
-    """The shape without these dimensions; larger numbers move down, tiles stay as they are (XLA's
-    `DeleteDimensions`).
-    """
+    """The shape without these dimensions (XLA's `DeleteDimensions`). Tiles are kept."""
     gone = {dimension_number(shape, number) for number in numbers}
     kept = [number for number in range(shape.rank) if number not in gone]
     renumbered = {number: place for place, number in enumerate(kept)}
@@ -200,8 +200,9 @@ def _with_new_last(shape: Shape, size: int, order: tuple[int, ...]) -> Shape:
 
 
 def prepend_major_dimension(shape: Shape, size: int) -> Shape:
-    """The shape with a new dimension 0 that varies slowest; of the layout only the order stays
-    (`PrependMajorDimension`).
+    """The shape with a new, most major dimension 0 (XLA's `PrependMajorDimension`).
+
+    Only the order of the layout is kept.
     """
     order = (*(number + 1 for number in layout_of(array_of(shape)).minor_to_major), 0)
     flags = (False, *shape.dynamic_dimensions)
@@ -209,9 +210,9 @@ def prepend_major_dimension(shape: Shape, size: int) -> Shape:
 
 
 def move_dimension_to_major(shape: Shape, number: int) -> Shape:
-    """The shape with one dimension moved to the major-most position; only the order of the layout is kept.
+    """The shape with one dimension moved to the most major position; other parts of the layout are dropped.
 
-    XLA's `ShapeUtil::MoveDimToMajor`. A shape in which it is major-most already is returned unchanged.
+    XLA's `ShapeUtil::MoveDimToMajor`. A shape where it is already most major is returned unchanged.
     """
     number = dimension_number(shape, number)
     layout = layout_of(array_of(shape))
@@ -225,9 +226,9 @@ def move_dimension_to_major(shape: Shape, number: int) -> Shape:
 
 
 def dimension_number(shape: Shape, number: int) -> int:
-    """The dimension number, counted from the end where it is negative (XLA's `GetDimensionNumber`).
+    """The dimension number; negative numbers count from the end (XLA's `GetDimensionNumber`).
 
-    Raises LayoutError for numbers outside of -rank to rank-1 (XLA does not check the upper bound).
+    Raises LayoutError for numbers outside -rank to rank-1 (XLA does not check the upper bound).
     """
     if not -shape.rank <= number < shape.rank:
         raise LayoutError(f"dimension {number}", f"does not exist in rank {shape.rank}", shape)
@@ -238,43 +239,37 @@ _LETTERS = {2: "yx", 3: "zyx", 4: "pzyx"}
 
 
 def dimension_letters(rank: int) -> tuple[str, ...] | None:
-    """The letters by which XLA's documents call the dimensions: y,x or z,y,x or p,z,y,x; None for other
-    ranks.
-    """
+    """Names of the dimensions in XLA's documentation: y,x or z,y,x or p,z,y,x; None for other ranks."""
     return tuple(_LETTERS[rank]) if rank in _LETTERS else None
 
 
 def major_to_minor(shape: Shape) -> tuple[int, ...]:
-    """Logical dimension numbers, the slowest first (XLA's `Major(layout, k)` is the k-th of these)."""
+    """Logical dimension numbers, most major first (XLA's `Major(layout, k)` is the k-th of these)."""
     return layout_of(array_of(shape)).minor_to_major[::-1]
 
 
 def physical_dimensions(shape: Shape) -> tuple[int, ...]:
-    """Sizes, the slowest varying dimension first."""
+    """Dimension sizes, most major first."""
     return compose(shape.dimensions, major_to_minor(shape))
 
 
 def logical_to_physical(shape: Shape) -> tuple[int, ...]:
-    """For each logical dimension its place from the major end (XLA's `MakeLogicalToPhysical`)."""
+    """For each logical dimension, its physical position, counted from the major end (XLA's `MakeLogicalToPhysical`)."""
     return inverse(major_to_minor(shape))
 
 
 def is_monotonic_with_dim0_major(shape: Shape) -> bool:
-    """True where dimension 0 varies slowest and the others follow in order, as in `{2,1,0}` (tiles are not
-    looked at).
-    """
+    """True if dimensions are in descending minor-to-major order, as in `{2,1,0}`. Tiles are ignored."""
     return layout_of(array_of(shape)).minor_to_major == descending(shape.rank)
 
 
 def is_monotonic_with_dim0_minor(shape: Shape) -> bool:
-    """True where dimension 0 varies fastest and the others follow in order, as in `{0,1,2}` (tiles are not
-    looked at).
-    """
+    """True if dimensions are in ascending minor-to-major order, as in `{0,1,2}`. Tiles are ignored."""
     return layout_of(array_of(shape)).minor_to_major == tuple(range(shape.rank))
 
 
 def is_effectively_most_major(shape: Shape, number: int) -> bool:
-    """True where every dimension that varies slower has size 1 (XLA's `IsEffectivelyMostMajorDimension`)."""
+    """True if all dimensions more major than this one have size 1 (XLA's `IsEffectivelyMostMajorDimension`)."""
     order = major_to_minor(shape)
     slower = itertools.takewhile(lambda other: other != dimension_number(shape, number), order)
     return all(shape.dimensions[other] == 1 for other in slower)
@@ -293,30 +288,30 @@ def is_zero_element_array(shape: Shape) -> bool:
 
 
 def is_effective_scalar(shape: Shape) -> bool:
-    """True for an array of rank 0 or with sizes of 1 only."""
+    """True for an array whose dimensions are all of size 1, scalars included."""
     return shape.is_array and shape.true_rank == 0
 
 
 def has_degenerate_dimensions(shape: Shape) -> bool:
-    """True where some dimension has size 1."""
+    """True if any dimension has size 1."""
     return 1 in shape.dimensions
 
 
 def subshape_count(shape: Shape) -> int:
-    """Number of shapes inside, every tuple counted as one more (XLA's `SubshapeCount`)."""
+    """Number of subshapes, including tuples and the shape itself (XLA's `SubshapeCount`)."""
     return sum(1 for _ in shape.subshapes())
 
 
 def leaf_count(shape: Shape) -> int:
-    """Number of non-tuple shapes inside (XLA's `GetLeafCount`)."""
+    """Number of non-tuple subshapes (XLA's `GetLeafCount`)."""
     return sum(1 for _ in shape.leaves())
 
 
 def byte_strides(shape: Shape) -> tuple[int, ...]:
-    """Byte stride of each logical dimension, tiles and `E` ignored (XLA's `ByteStrides`).
+    """Byte stride of each logical dimension, ignoring tiles and `E` (XLA's `ByteStrides`).
 
-    Whole bytes of the type are counted, so this is for untiled, unpacked arrays: `f32[2,3]{0,1}` has (4, 8). Raises
-    LayoutError for an ill-formed layout and for strides past 2^63 - 1.
+    For untiled, unpacked arrays: the strides of `f32[2,3]{0,1}` are (4, 8). Raises LayoutError for an invalid layout
+    and for strides above 2^63 - 1.
     """
     strides = [0] * shape.rank
     stride = array_of(shape).element_type.byte_width

@@ -28,7 +28,7 @@ from hlotext.layout.tiling import placement
 
 
 def allocated_elements(shape: Shape) -> int:
-    """Elements of an array with all padding: every tile, then the tail padding `L(n)`.
+    """Number of elements allocated for an array, including tile padding and tail padding `L(n)`.
 
     Errors: `allocated_bytes`.
     """
@@ -36,18 +36,18 @@ def allocated_elements(shape: Shape) -> int:
 
 
 def allocated_bytes(shape: Shape) -> int:
-    """Bytes of the whole map: all tiles, then tail padding, then packing, rounded up once.
+    """Bytes allocated for an array: all tiles, then tail padding, then packing, rounded up once.
 
-    Dynamic sizes count with their bounds. For a tuple the sum over its arrays, without the index tables
-    (`IndexTable`); tokens and opaque values count 0. Raises LayoutError for an ill-formed
-    shape, an unbounded dimension, and sizes past 2^63 - 1.
+    Dynamic dimensions count with their bounds. For a tuple, the sum over its arrays, without index tables
+    (`IndexTable`); 0 for tokens and opaque values. Raises LayoutError for an invalid shape, an unbounded dimension, and
+    sizes above 2^63 - 1.
     """
     total = sum(size for _, _, size in leaf_bytes(shape))
     return bytes_for("the shape", total, 8, shape)
 
 
 def leaf_bytes(shape: Shape) -> Iterator[tuple[tuple[int, ...], Shape, int]]:
-    """(shape index, leaf, allocated bytes) of every leaf of a shape, left to right.
+    """Yields the shape index, shape and allocated bytes of every leaf, left to right.
 
     Errors: `allocated_bytes`.
     """
@@ -57,10 +57,10 @@ def leaf_bytes(shape: Shape) -> Iterator[tuple[tuple[int, ...], Shape, int]]:
 
 
 def unpadded_bytes(shape: Shape, pointer_bytes: int = 8) -> int:
-    """Bytes as XLA's `ShapeUtil::ByteSizeOf` counts them: no tiles, no padding; `E(n)` counts.
+    """Bytes as counted by XLA's `ShapeUtil::ByteSizeOf`: without tiles and padding, but with `E(n)`.
 
-    A tuple is its own table of pointers only, an opaque value one pointer, a token 0. A buffer, which XLA
-    refuses here, is the array inside. Errors: `allocated_bytes`.
+    A tuple counts only its table of pointers, an opaque value one pointer, a token 0. A buffer, which XLA rejects here,
+    counts as the array inside. Errors: `allocated_bytes`.
     """
     if shape.is_tuple:
         return bytes_for("the tuple", len(shape.tuple_shapes), 8 * pointer_bytes, shape)
@@ -75,14 +75,12 @@ def unpadded_bytes(shape: Shape, pointer_bytes: int = 8) -> int:
 
 
 def padding_bytes(shape: Shape) -> int:
-    """Bytes of `allocated_bytes` that hold no element; for a tuple the sum over its arrays."""
+    """Bytes of padding in `allocated_bytes`; for a tuple, the sum over its arrays."""
     return sum(size - unpadded_bytes(leaf, 0) for _, leaf, size in leaf_bytes(shape))
 
 
 def padding_ratio(shape: Shape) -> float:
-    """Bytes allocated for each byte of values: 1.0 without padding, 64.0 where users speak of 64x. 1.0 for
-    nothing at all.
-    """
+    """Ratio of allocated to unpadded bytes: 1.0 without padding, 64.0 for "64x". 1.0 for an empty array."""
     allocated = allocated_bytes(shape)
     return allocated / (allocated - padding_bytes(shape)) if allocated else 1.0
 
@@ -99,10 +97,10 @@ class DimensionPadding:
 
 
 def padding_by_dimension(shape: Shape) -> tuple[DimensionPadding, ...]:
-    """Padding by the first tile, by physical dimension, major to minor; dimensions that `*` merges are one.
+    """Padding added by the first tile to each physical dimension, major to minor.
 
-    Later tiles may pad within the first one; that has no place in a dimension and shows in
-    `allocated_elements` alone. Errors: `allocated_bytes`, for arrays.
+    Dimensions merged by `*` count as one. Later tiles may pad within the first one; that padding belongs to no
+    dimension and is only in `allocated_elements`. Errors: `allocated_bytes`, for arrays.
     """
     place = placement(shape)
     numbers: list[tuple[int, ...]] = [(dimension,) for dimension in place.major_to_minor]
@@ -125,12 +123,12 @@ def padding_by_dimension(shape: Shape) -> tuple[DimensionPadding, ...]:
 
 
 def xla_array_size(shape: Shape) -> int:
-    """Bytes as XLA's `ShapeUtil::ArraySize` and the TPU compiler report them: the first tile only.
+    """Bytes as counted by XLA's `ShapeUtil::ArraySize` and reported by the TPU compiler: the first tile only.
 
-    Without tiles this is `unpadded_bytes`, tail padding ignored. With tiles each dimension of the first tile
-    is rounded up, its largest piece where a split config cuts it; then tail padding counts, and later tiles
-    do not. Raises LayoutError as `allocated_bytes` does, for a tuple, and for a first tile with `*`, for
-    which XLA's function has no meaning.
+    Without tiles this is `unpadded_bytes`, ignoring tail padding. With tiles, each dimension of the first tile is
+    rounded up (using its largest piece if a split config divides it) and tail padding is added; later tiles are
+    ignored. Raises LayoutError as `allocated_bytes` does, for a tuple, and for a first tile with `*`, which XLA's
+    function does not support.
     """
     shape = array_of(shape)
     layout = layout_of(shape)
@@ -170,10 +168,10 @@ def _largest_piece(shape: Shape, dimension: int) -> int:
 
 
 def xla_linear_index(shape: Shape, index: Sequence[int]) -> int:
-    """Result of XLA's `LayoutUtil::LinearIndex`: first tile only, and no tile for rank 1.
+    """XLA's `LayoutUtil::LinearIndex`: applies the first tile only, and no tile for rank 1.
 
-    It is the element's position only for layouts with at most one tile (and rank other than 1); `linear_index` always
-    is. Errors: `linear_index`; also a first tile with `*`.
+    Equals the element's position only for layouts with at most one tile (and rank other than 1); `linear_index` always
+    does. Errors: `linear_index`; also a first tile with `*`.
     """
     shape = array_of(shape)
     numbers = checked_index(shape, index)
@@ -195,10 +193,7 @@ def xla_linear_index(shape: Shape, index: Sequence[int]) -> int:
 
 
 def xla_array_data_size(shape: Shape) -> int:
-    """Bytes up to the end of the last element, as XLA's `ShapeUtil::ArrayDataSize`:
-
-    `xla_linear_index` of it, and one more.
-    """
+    """Bytes up to the end of the last element, as XLA's `ShapeUtil::ArrayDataSize` counts them with `xla_linear_index`."""
     shape = array_of(shape)
     if 0 in shape.dimensions:
         return 0
@@ -211,14 +206,14 @@ def xla_array_data_size(shape: Shape) -> int:
 
 @attrs.frozen
 class IndexTable:
-    """Layout of a tuple's table of pointers in memory, by back end."""
+    """Memory layout of a tuple's table of pointers, by backend."""
 
     pointer_bytes: int
     alignment: int
     """The table's bytes are rounded up to a multiple of this."""
 
     def bytes_of(self, shape: Shape) -> int:
-        """Bytes of the table of one tuple, for its direct elements.
+        """Bytes of the table of one tuple, excluding nested tuples.
 
         Raises LayoutError for a non-tuple.
         """
@@ -227,7 +222,7 @@ class IndexTable:
         return -(-self.pointer_bytes * len(shape.tuple_shapes) // self.alignment) * self.alignment
 
     def all_bytes(self, shape: Shape) -> int:
-        """Bytes of the tables of a shape and of every tuple nested in it; 0 for an array."""
+        """Bytes of the tables of a tuple and all nested tuples; 0 for an array."""
         return sum(self.bytes_of(part) for _, part in shape.subshapes() if part.is_tuple)
 
 
@@ -241,10 +236,7 @@ SIZE_BYTES = 4
 
 
 def host_shape_size(shape: Shape) -> int:
-    """Bytes of one value on CPU and GPU:
-
-    `unpadded_bytes`, and for a dynamic array an int32 for each of its dimensions.
-    """
+    """Bytes of a value on CPU and GPU: `unpadded_bytes`, plus an int32 per dimension for dynamic arrays."""
     size = unpadded_bytes(shape, pointer_bytes=HOST_INDEX_TABLE.pointer_bytes)
     if shape.is_array and not shape.is_static:
         size += SIZE_BYTES * shape.rank
@@ -252,9 +244,10 @@ def host_shape_size(shape: Shape) -> int:
 
 
 def device_shape_size(shape: Shape, metadata: Literal["suffix", "prefix"]) -> int:
-    """Bytes of an array on a device: `xla_array_size` and, for a dynamic array, its run-time sizes.
+    """Bytes of an array on a device: `xla_array_size` plus, for a dynamic array, its run-time sizes.
 
-    `suffix`: an int32 for each dimension after the data. `prefix`: the `M(n)` bytes of the layout before it.
+    `metadata` says where the sizes are stored: `suffix`, an int32 per dimension after the data; `prefix`, the `M(n)`
+    bytes of the layout before it.
     """
     array = array_of(shape)
     size = xla_array_size(array)
@@ -265,6 +258,6 @@ def device_shape_size(shape: Shape, metadata: Literal["suffix", "prefix"]) -> in
 
 
 def data_start(shape: Shape) -> int:
-    """Bytes in front of the first element: the prefix `M(n)` of a dynamic array, 0 for a static one."""
+    """Bytes before the first element: the prefix `M(n)` of a dynamic array, 0 for a static one."""
     array = array_of(shape)
     return 0 if array.is_static else max(0, layout_of(array).dynamic_shape_metadata_prefix_bytes)

@@ -48,15 +48,19 @@ _Boxes = list[_Interval]
 def byte_ranges(
     shape: Shape, ranges: Sequence[SliceRange | Sequence[int]], *, max_runs: int = MAX_RUNS
 ) -> Integers:
-    """The bytes that the elements of a slice occupy: int64 (n, 2), [start, end), ascending, never adjacent.
+    """Byte ranges occupied by a slice: int64 of shape (n, 2), [start, end), ascending and never adjacent.
 
-    `ranges` has a `SliceRange` or (start, limit[, stride]) for each logical dimension. Padding between
-    elements belongs to no run, so a run ends there. Packed elements count with the whole bytes that contain them. Work and
-    memory grow with the number of runs, not with the size of the array or of the slice; strided dimensions count with each
-    of their indices.
+    A range ends at padding between elements, and packed elements count with all bytes that they touch. Time and memory
+    are proportional to the number of ranges, not to the size of the array or slice; for strided dimensions, to the
+    number of their indices.
 
-    Raises LayoutError for an ill-formed shape, a range outside of its dimension, and a slice that comes to
-    more than `max_runs` intervals.
+    Args:
+        shape: The array shape.
+        ranges: A `SliceRange` or (start, limit[, stride]) for each logical dimension.
+        max_runs: Maximum number of ranges.
+
+    Raises:
+        LayoutError: Invalid shape, a range out of bounds, or more than `max_runs` ranges.
     """
     place = placement(shape)
     bits = place.element_bits

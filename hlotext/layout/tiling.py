@@ -33,10 +33,10 @@ from hlotext.layout.errors import LayoutError
 
 @attrs.frozen
 class TileStep:
-    """One tile, applied to the dimensions that the tiles before it left. All sizes are major to minor.
+    """One tile, applied to the dimensions left by the previous tiles. All sizes are major to minor.
 
-    The step cuts the last `len(groups)` dimensions: each merged group of them becomes a grid dimension and a
-    tile dimension, and all tile dimensions move to the minor end.
+    Splits the last `len(groups)` dimensions: each merged group becomes a grid dimension and a tile dimension, and all
+    tile dimensions move to the minor end.
     """
 
     added: int
@@ -53,9 +53,9 @@ class TileStep:
 
     @classmethod
     def of(cls, tile: Tile, dimensions: tuple[int, ...], shape: Shape) -> TileStep:
-        """The step that applies this tile to these dimensions.
+        """The step that applies a tile to some dimensions.
 
-        Raises LayoutError where a merged size is past 2^63 - 1.
+        Raises LayoutError if a merged size exceeds 2^63 - 1.
         """
         added = max(0, len(tile.dimensions) - len(dimensions))
         dimensions = (1,) * added + dimensions
@@ -75,23 +75,21 @@ class TileStep:
 
     @property
     def grid(self) -> tuple[int, ...]:
-        """Number of tiles in each merged dimension, the last one perhaps padded."""
+        """Number of tiles along each merged dimension, including a partial last tile."""
         return tuple(-(-size // tile) for size, tile in zip(self.merged, self.tile, strict=True))
 
     @property
     def pads(self) -> bool:
-        """True if some merged dimension is not a multiple of the tile."""
+        """True if any merged dimension is not a multiple of the tile size."""
         return any(size % tile for size, tile in zip(self.merged, self.tile, strict=True))
 
     @property
     def merges(self) -> bool:
-        """True where the tile has a `*`."""
+        """True if the tile merges dimensions (`*`)."""
         return any(len(group) > 1 for group in self.groups)
 
     def apply(self, numbers: list[Any]) -> list[Any]:
-        """Index numbers (integers or numpy arrays of them) by the dimensions before the step, to those after
-        it.
-        """
+        """Maps indices (integers or numpy arrays) of the dimensions before this step to those after it."""
         numbers = [0] * self.added + numbers
         grid, inside = [], []
         position = self.lead
@@ -104,7 +102,7 @@ class TileStep:
         return [*numbers[: self.lead], *grid, *inside]
 
     def undo(self, numbers: list[int]) -> list[int] | None:
-        """The inverse of `apply`; None if the position is padding of this step."""
+        """Inverse of `apply`; None if the position is padding added by this step."""
         count = len(self.groups)
         grid, inside = numbers[self.lead : self.lead + count], numbers[self.lead + count :]
         out = numbers[: self.lead]
@@ -139,9 +137,7 @@ def unravel(number: int, sizes: Sequence[int]) -> list[int]:
 
 @attrs.frozen
 class Placement:
-    """Memory layout of one array shape: the chain of dimensions from the physical ones to those
-    after all tiles.
-    """
+    """Resolved memory layout of an array: the chain of dimensions from the physical ones to those after all tiles."""
 
     shape: Shape
     major_to_minor: tuple[int, ...]
@@ -159,16 +155,14 @@ class Placement:
     allocated_bytes: int
 
     def position(self, index: Sequence[Any]) -> Any:
-        """Position of an index that is known to be inside; integers or numpy int64 arrays, by logical
-        dimension.
-        """
+        """Position of a valid logical index; takes integers or int64 numpy arrays by logical dimension."""
         numbers = [index[dimension] for dimension in self.major_to_minor]
         for step in self.steps:
             numbers = step.apply(numbers)
         return ravel(numbers, self.tiled_dimensions)
 
     def index(self, position: int) -> tuple[int, ...] | None:
-        """The logical index at a position inside the allocation, None for padding."""
+        """The logical index at a position inside the allocation; None for padding."""
         if position >= self.tiled_elements:
             return None
         numbers = unravel(position, self.tiled_dimensions)
@@ -183,10 +177,10 @@ class Placement:
 
 @weighted_cache(1 << 12)
 def placement(shape: Shape) -> Placement:
-    """Memory layout of an array (or of the array in a buffer).
+    """Resolves the memory layout of an array (or of the array in a buffer).
 
-    Dynamic dimensions count with their bounds. Raises LayoutError for a shape that is not an array, an ill-formed layout,
-    and sizes past 2^63 - 1.
+    Dynamic dimensions count with their bounds. Raises LayoutError for a shape that is not an array, an invalid layout,
+    and sizes above 2^63 - 1.
     """
     shape = array_of(shape)
     layout = layout_of(shape)
@@ -213,10 +207,10 @@ def dimensions_after(step: TileStep, dimensions: tuple[int, ...]) -> tuple[int, 
 
 
 def linear_index(shape: Shape, index: Sequence[int]) -> int:
-    """Position in memory, in elements, of the element at a logical index; every tile applied.
+    """Position in memory, in elements, of the element at a logical index, with all tiles applied.
 
-    XLA's `LayoutUtil::LinearIndex` looks at the first tile only; that number is `xla_linear_index`. Raises
-    LayoutError for an ill-formed shape and for an index of wrong length, negative or out of bounds.
+    XLA's `LayoutUtil::LinearIndex` uses the first tile only: see `xla_linear_index`. Raises LayoutError for an invalid
+    shape, and for an index of the wrong length or out of bounds.
     """
     place = placement(shape)
     position: int = place.position(checked_index(place.shape, index))
@@ -224,7 +218,7 @@ def linear_index(shape: Shape, index: Sequence[int]) -> int:
 
 
 def bit_offset(shape: Shape, index: Sequence[int]) -> int:
-    """Bits from the start of the array to an element; the first element of a byte has its low bits.
+    """Bit offset of an element from the start of the array; the first element in a byte occupies its low bits.
 
     Errors: `linear_index`.
     """
@@ -234,16 +228,15 @@ def bit_offset(shape: Shape, index: Sequence[int]) -> int:
 def byte_offset(shape: Shape, index: Sequence[int]) -> int:
     """Byte offset of an element from the start of the array. Errors: `linear_index`.
 
-    A dynamic array with a metadata prefix `M(n)` starts n bytes into its buffer; the prefix is not counted
-    here.
+    A dynamic array with a metadata prefix `M(n)` starts n bytes into its buffer; the prefix is not counted here.
     """
     return bit_offset(shape, index) // 8
 
 
 def index_at(shape: Shape, position: int) -> tuple[int, ...] | None:
-    """The logical index of the element at a position, counted in elements; None where that is padding.
+    """The logical index of the element at a position (in elements); None for padding.
 
-    Raises LayoutError for an ill-formed shape and a position outside of the allocation.
+    Raises LayoutError for an invalid shape and a position outside the allocation.
     """
     place = placement(shape)
     position = checked_integer("the position", position)
@@ -255,10 +248,10 @@ def index_at(shape: Shape, position: int) -> tuple[int, ...] | None:
 
 
 def indices_at_byte(shape: Shape, offset: int) -> tuple[tuple[int, ...] | None, ...]:
-    """Elements stored in one byte: the logical index (or None for padding) of each that has a bit there.
+    """The logical indices of the elements stored in one byte; None for padding.
 
-    Narrow elements packed by `E(n)` share a byte, so there may be several; the first has the lowest bits.
-    Raises LayoutError for an ill-formed shape and a byte outside of the allocation.
+    Elements packed by `E(n)` share a byte, so there may be several; the first has the lowest bits. Raises LayoutError
+    for an invalid shape and an offset outside the allocation.
     """
     place = placement(shape)
     offset = checked_integer("the byte offset", offset)

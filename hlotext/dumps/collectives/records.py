@@ -22,7 +22,7 @@ OPERATION, CONSTRAINT, RESULT, LOOP = "operation", "constraint", "result", "loop
 
 @attrs.frozen
 class Place:
-    """An operation of the program that a collective has to do with."""
+    """An operation of the program that is involved in a collective."""
 
     op_name: str
     """Empty if the text has none."""
@@ -37,9 +37,9 @@ class Place:
 
     @property
     def label(self) -> str:
-        """The operation as sentences call it: the last part of its op_name, else its opcode.
+        """Name of the operation in sentences: the last component of its op_name, else its opcode.
 
-        The opcode too where the op_name is that of a transpose, or the like, which was folded into one that computes.
+        The opcode is also used if the op_name is that of a transpose or the like that was folded into the operation.
         """
         if self.opcode == "parameter" and self.op_name:
             return self.op_name
@@ -60,7 +60,7 @@ class Place:
 
 @attrs.frozen
 class Suggestion:
-    """One annotation whose change may spare a collective."""
+    """A change of one annotation that may avoid a collective."""
 
     kind: Literal["argument", "constraint", "result"]
     name: str
@@ -120,7 +120,7 @@ class Deferred:
 
 @attrs.frozen
 class Reason:
-    """Why the partitioner wrote a collective, or one of those that were combined into it."""
+    """A reason why the partitioner created a collective, or one of those combined into it."""
 
     cause: str
     """`reshard`, `partial`, `halo`, `program`, `pass` or `unknown`."""
@@ -167,13 +167,16 @@ class Reason:
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
-        """At most four, the surest first. Computed on first use: each change is followed through the program."""
+        """Up to four suggestions, most certain first.
+
+        Computed on first use by following each change through the program.
+        """
         return self._advice.value
 
 
 @attrs.frozen
 class CollectiveCause:
-    """Why one collective of the final text is there."""
+    """The cause of one collective of the final text."""
 
     instruction: hlo.Instruction
     communication: Communication
@@ -184,22 +187,22 @@ class CollectiveCause:
 
     @property
     def why(self) -> str:
-        """The sentences of all reasons, each once."""
+        """The reasons in sentences, without duplicates."""
         return "; ".join(dict.fromkeys(reason.because for reason in self.reasons))
 
     @property
     def confidence(self) -> Confidence:
-        """That of the least sure reason."""
+        """Confidence of the least certain reason."""
         order: tuple[Confidence, ...] = (HIGH, MEDIUM, LOW)
         return max((reason.confidence for reason in self.reasons), key=order.index, default=LOW)
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
-        """Those of all reasons, each once."""
+        """Suggestions of all reasons, without duplicates."""
         return tuple(dict.fromkeys(one for reason in self.reasons for one in reason.suggestions))
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """All that may be changed, in sentences: how else to write the program, then annotations."""
+        """Suggested changes, in sentences: other ways to write the program, then annotations."""
         instead = (reason.instead for reason in self.reasons if reason.instead)
         return tuple(dict.fromkeys((*instead, *(one.because for one in self.suggestions))))
