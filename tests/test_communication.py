@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from hlotext import analysis, cost
 from hlotext.analysis import Interconnect, MeshSource
 from hlotext.analysis.meshes import DeviceMesh, inferred_mesh, shardy_meshes
 from hlotext.analysis.wire import RULES, latency_steps, wire_bytes
+from hlotext.diff import Totals
 from hlotext.ir.values.replica_groups import ReplicaGroupList
+from tests.cli_support import run, run_json
 from tests.support import ROOT
 
 CASES: dict[str, list[dict[str, Any]]] = json.loads(
@@ -374,3 +377,28 @@ ENTRY e {
     (flow,) = cost.traffic(hlo.parse(text.replace("1024", "8"))).flows
     assert flow.place is not None
     assert flow.place.line == 5
+
+
+def test_what_goes_to_the_host_is_no_collective(tmp_path: Path) -> None:
+    """Callbacks of a program for one device: the partitioner has no part in them, and no other device."""
+    text = tmp_path / "after.txt"
+    shutil.copy(ROOT / "corpus/tpu/callback_io.v5e_2x2x1.after_optimizations.txt", text)
+    (module,) = run_json("comm", text)["modules"]
+    assert {one["why"] for one in module["operations"]} == {
+        "host transfer of io_callback (line 690)",
+        "host transfer of debug_print (line 691)",
+    }
+    assert not module["notes"]
+    shown = run("comm", text).stdout
+    assert "mesh" not in shown
+    assert "sharding" not in shown
+    assert "io_callback.6 and 1 other" in shown
+    shutil.copy(text, tmp_path / "again.txt")
+    assert "collectives" in run("show", tmp_path).stdout
+    assert " 4 " not in run("show", tmp_path).stdout
+    assert all(len(one["collectives"]) == 4 for one in run_json("show", tmp_path)["modules"])
+    one = hlo.load(text)
+    found = Totals(one, one)
+    assert (found.collectives.new, found.collective_bytes.new) == (0, 0)
+    (row,) = run_json("triage", text)["modules"]
+    assert row["sent_bytes"] == 0

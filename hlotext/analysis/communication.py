@@ -128,6 +128,11 @@ class Communication:
         return wire_bytes(kind, self.operand_bytes, self.result_bytes, self.largest_group, algorithm)
 
     @property
+    def is_host_transfer(self) -> bool:
+        """True for what a device exchanges with its host, such as callbacks: no other device takes part."""
+        return self.link is Interconnect.HOST
+
+    @property
     def sent_bytes(self) -> int:
         """`wire_bytes`, or 0 if unknown. For comparison with a threshold."""
         return self.wire_bytes or 0

@@ -113,7 +113,7 @@ def _show(report: Output, found: cost.Traffic, limit: int) -> None:
     facts = []
     if found.mesh is not None:
         facts.append(("mesh", f"{found.mesh.mesh} ({found.mesh.source.value})"))
-    elif found.flows:
+    elif any(not flow.communication.is_host_transfer for flow in found.flows):
         facts.append(("mesh", "no mesh fits all groups"))
     for link in Interconnect:
         if link in links:

@@ -98,16 +98,19 @@ def _show(group: Sequence[dumps.CollectiveCause], warnings: Sequence[str]) -> No
     """One collective, and the names of those that are there for the same reason."""
     out = output()
     one = group[0]
-    sent = one.communication.wire_bytes
-    runs = one.communication.runs
+    of = one.communication
     axes = dict.fromkeys(axis for reason in one.reasons for axis in reason.axes)
-    size = "an unknown amount" if sent is None else byte_text(sent)
     place = place_text(_place(one))
-    out.heading(f"{one.instruction.name}: {one.communication.kind} along {wording.along(tuple(axes))}")
+    is_received = of.is_host_transfer and not of.operand_bytes
+    bytes_ = of.result_bytes if is_received else of.wire_bytes
+    size = "an unknown amount" if bytes_ is None else byte_text(bytes_)
+    runs = "an unknown number of runs" if of.runs is None else pluralize(of.runs, "run")
+    way = f"over the {of.link.value}" if of.is_host_transfer else f"along {wording.along(tuple(axes))}"
+    out.heading(f"{one.instruction.name}: {of.kind} {way}")
     facts = [
         (
-            "sends",
-            f"{size} from each device, {'an unknown number of runs' if runs is None else pluralize(runs, 'run')}",
+            "receives" if is_received else "sends",
+            f"{size} {'on' if is_received else 'from'} each device, {runs}",
         ),
         *([("line", place)] if place else []),
     ]

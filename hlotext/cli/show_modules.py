@@ -100,6 +100,6 @@ def _cells(named: tuple[str, str, ModuleFacts]) -> Row:
         f"{more}{format_count(run.flops)}" if run is not None else None,
         f"{more}{byte_text(int(run.bytes_accessed))}" if run is not None else None,
         len(summary.loops),
-        len(summary.collectives),
+        sum(not one.is_host_transfer for one in summary.collectives),
         place,
     )

@@ -73,12 +73,12 @@ class Totals:
 
     @functools.cached_property
     def collectives(self) -> TotalChange:
-        """Number of collectives and transfers in the text."""
-        return self._both("collectives", "", lambda module: len(analysis.communications(module)))
+        """Number of collectives and transfers between devices in the text."""
+        return self._both("collectives", "", lambda module: len(_between_devices(module)))
 
     @functools.cached_property
     def collective_bytes(self) -> TotalChange:
-        """Bytes that each device sends in collectives and transfers in one run.
+        """Bytes that each device sends to other devices in collectives and transfers in one run.
 
         None if the number of devices is unknown. Scaled by trip counts; an unknown one is taken as 1, as in `flops`.
         """
@@ -146,8 +146,12 @@ def _unknown_calls(module: hlo.Module) -> int:
         return 0
 
 
+def _between_devices(module: hlo.Module) -> list[analysis.Communication]:
+    return [one for one in analysis.communications(module) if not one.is_host_transfer]
+
+
 def _wire(module: hlo.Module) -> float | None:
-    found = analysis.communications(module)
+    found = _between_devices(module)
     if any(one.wire_bytes is None for one in found):
         return None
     return sum(one.sent_bytes * (1 if one.runs is None else one.runs) for one in found)

@@ -204,8 +204,10 @@ class Context:
 
     @functools.cached_property
     def sent(self) -> int:
-        """Bytes that each device sends in all runs of all collectives, as far as they are known."""
-        return sum(one.sent_bytes * self.runs(one.start) for one in self.communications)
+        """Bytes that each device sends to others in all runs of all collectives, as far as they are known."""
+        return sum(
+            one.sent_bytes * self.runs(one.start) for one in self.communications if not one.is_host_transfer
+        )
 
     @functools.cached_property
     def product_flops(self) -> int:

@@ -171,5 +171,6 @@ def _memory(
 def _sent(module: hlo.Module) -> TrafficTotal:
     total = TrafficTotal()
     for flow in cost.traffic(module).flows:
-        total = total.plus(flow)
+        if not flow.communication.is_host_transfer:
+            total = total.plus(flow)
     return total

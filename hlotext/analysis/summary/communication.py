@@ -7,7 +7,16 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from hlotext.analysis.call_graph import CallGraph
-from hlotext.analysis.communication import Exchange, chain_of, exchange, is_started, is_sync, surroundings
+from hlotext.analysis.communication import (
+    Exchange,
+    Interconnect,
+    chain_of,
+    exchange,
+    is_started,
+    is_sync,
+    link_of,
+    surroundings,
+)
 from hlotext.analysis.origins import SourceLocation, SourceLocations
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -43,6 +52,11 @@ class Collective:
     channel_id: int | None
     place: SourceLocation | None
     op_name: str
+
+    @property
+    def is_host_transfer(self) -> bool:
+        """See `Communication.is_host_transfer`."""
+        return link_of(self.kind) is Interconnect.HOST
 
 
 @attrs.frozen

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import attrs
 
 import hlotext as hlo
-from hlotext.analysis import Communication, DeviceMesh, axes_of, communications
+from hlotext.analysis import Communication, DeviceMesh, Interconnect, axes_of, communications
 from hlotext.analysis.entries import program_name
 from hlotext.analysis.facts import fact
 from hlotext.dumps.collectives import ends, wording
@@ -25,6 +25,7 @@ from hlotext.dumps.collectives.places import Places
 from hlotext.dumps.collectives.records import (
     HALO,
     HIGH,
+    HOST,
     LOW,
     MEDIUM,
     PARTIAL,
@@ -69,7 +70,29 @@ def _answers(
     mesh: DeviceMesh | str | None,
 ) -> tuple[CollectiveCause, ...]:
     with gc_control.gc_paused():
-        return _with_lookups(after, _answered(compilation, after, begun, mesh))
+        return _with_hosts(
+            after, begun, lambda some: _with_lookups(after, _answered(compilation, after, some, mesh))
+        )
+
+
+def _with_hosts(
+    after: hlo.Module,
+    begun: tuple[Communication, ...],
+    answered: Callable[[tuple[Communication, ...]], tuple[CollectiveCause, ...]],
+) -> tuple[CollectiveCause, ...]:
+    """Answers for all communications: the partitioner is asked only about those between devices."""
+    between = tuple(one for one in begun if not one.is_host_transfer)
+    known = {one.communication: one for one in answered(between)} if between else {}
+    if len(between) < len(begun):
+        places = Places(Text(after, Keys()))
+        known |= {one: _of_host(one, places) for one in begun if one.is_host_transfer}
+    return tuple(known[one] for one in begun)
+
+
+def _of_host(one: Communication, places: Places) -> CollectiveCause:
+    place = places.of(one.start, is_exact=False)
+    reason = Reason(HOST, None, place, None, (), None, None, HIGH, "")
+    return CollectiveCause(one.instruction, one, (attrs.evolve(reason, because=wording.sentence(reason)),))
 
 
 def _answered(
@@ -129,8 +152,12 @@ def of_module(
 @fact
 def _of_text(module: hlo.Module, mesh: DeviceMesh | None) -> tuple[CollectiveCause, ...]:
     known = mesh_for(mesh, module, ())
-    told = ends.collectives(module, None, communications(module), known, f"{_MISSING} {DUMP_THE_REST}")
-    return _noted(_with_lookups(module, told), other_mesh(mesh, (module,)))
+
+    def answered(begun: tuple[Communication, ...]) -> tuple[CollectiveCause, ...]:
+        told = ends.collectives(module, None, begun, known, f"{_MISSING} {DUMP_THE_REST}")
+        return _noted(_with_lookups(module, told), other_mesh(mesh, (module,)))
+
+    return _with_hosts(module, communications(module), answered)
 
 
 def _with_lookups(after: hlo.Module, causes: tuple[CollectiveCause, ...]) -> tuple[CollectiveCause, ...]:
@@ -195,7 +222,7 @@ class _Answers:
         """A collective that is none of the partitioner's."""
         one = found.item.communication
         axes = axes_of(self.final.module, one, self.mesh) or ()
-        is_device = one.link.name == "DEVICE"
+        is_device = one.link is Interconnect.DEVICE
         cause = PASS if is_device else UNKNOWN
         because = wording.by_a_pass(None) if is_device else wording.UNTOLD
         return Reason(cause, None, None, None, axes, None, None, LOW, because)

@@ -98,7 +98,7 @@ class Partitioner(Shardings):
         ]
         """Collectives that the program itself has, and that say nothing of where they come from."""
         for one in communications(sides.after.module):
-            if one.kind in ("infeed", "outfeed") or one.kind.startswith("host "):
+            if one.is_host_transfer:
                 continue
             part = Written(one.instruction, one, sides.after.key_of(one.instruction))
             part.axes = self._axes(one)

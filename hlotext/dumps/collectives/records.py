@@ -17,6 +17,8 @@ MEDIUM: Confidence = "medium"
 LOW: Confidence = "low"
 
 RESHARD, PARTIAL, HALO, PROGRAM, PASS, UNKNOWN = "reshard", "partial", "halo", "program", "pass", "unknown"
+HOST = "host"
+"""Of what goes between a device and its host: a callback's arguments and results, an infeed, an outfeed."""
 OPERATION, CONSTRAINT, RESULT, LOOP = "operation", "constraint", "result", "loop"
 
 
@@ -120,10 +122,10 @@ class Deferred:
 
 @attrs.frozen
 class Reason:
-    """A reason why the partitioner created a collective, or one of those combined into it."""
+    """A reason why the partitioner created a collective, or one of those combined into it; or a host transfer."""
 
     cause: str
-    """`reshard`, `partial`, `halo`, `program`, `pass` or `unknown`."""
+    """`reshard`, `partial`, `halo`, `program`, `pass`, `host` or `unknown`."""
     wanted_by: str | None
     """Of a reshard what wants the other sharding: `operation`, `constraint`, `result` or `loop`; else None."""
     user: Place | None
@@ -176,7 +178,7 @@ class Reason:
 
 @attrs.frozen
 class CollectiveCause:
-    """The cause of one collective of the final text."""
+    """The cause of one collective or transfer of the final text."""
 
     instruction: hlo.Instruction
     communication: Communication

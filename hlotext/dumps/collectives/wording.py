@@ -10,6 +10,7 @@ from hlotext.analysis.formatting import format_percent
 from hlotext.dumps.collectives.records import (
     CONSTRAINT,
     HALO,
+    HOST,
     LOOP,
     PARTIAL,
     PROGRAM,
@@ -90,6 +91,9 @@ def sentence(reason: Reason, part: Written | None = None) -> str:
     """Why a collective is there, in one sentence."""
     if reason.cause == RESHARD:
         return _reshard(reason, part)
+    if reason.cause == HOST:
+        is_named = reason.user is not None and reason.user.op_name
+        return f"host transfer of {reason.user}" if is_named else "host transfer"
     user = _acting(reason.user)
     if reason.cause == PARTIAL:
         return f"because {user} reduces over a dimension that is sharded along {along(reason.axes)}"
@@ -182,12 +186,14 @@ def _annotations(reasons: Sequence[Reason]) -> list[tuple[str, str]]:
 
 
 def groups(causes: Iterable[CollectiveCause]) -> list[list[CollectiveCause]]:
-    """Collectives of one kind and with the same reason together; first what sends most, one by one."""
+    """Collectives of one kind and with the same reason together, host transfers in both directions; first what sends most,
+    one by one."""
     found: dict[tuple[str, str], list[CollectiveCause]] = {}
     for one in sorted(
         causes, key=lambda one: -(one.communication.sent_bytes * (one.communication.runs or 1))
     ):
-        found.setdefault((one.communication.kind, one.why), []).append(one)
+        kind = "" if one.communication.is_host_transfer else one.communication.kind
+        found.setdefault((kind, one.why), []).append(one)
     return list(found.values())
 
 
