@@ -417,6 +417,27 @@ def test_of_a_gather_then_sliced_what_still_moves_is_not_saved(place: str, saved
     assert ("before the slice" in finding.help) == (saved == 6 / 8)
 
 
+def test_the_constraint_that_asks_for_a_gather_is_named_by_whichever_rule_finds_the_gather(
+    tmp_path: Path,
+) -> None:
+    """Compiled by XLA 0.12 for four GPUs: the final text has no operation of `with_sharding_constraint(h, P())`."""
+    config = lint.Config(select=("C108", "C111"), **support.SAY_ALL)
+    with tarfile.open(support.DATA / "lint" / "gpu.constraint_replicates.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    (text,) = lint.texts_in(str(tmp_path))
+    linted = next(iter(lint.lint_files([text], config))).linted
+    assert linted is not None
+    (finding,) = linted.findings
+    assert finding.code == "C108"
+    assert finding.message.endswith(
+        "; the partitioner inserted it because tanh (line 35) needs the result of dot_general (line 35) as P(None, None), "
+        "but it is P('dp', None); the constraint on line 36 asks for it"
+    )
+    assert finding.help.startswith("write the constraint on line 36 as P('dp', None) (")
+    alone = lint.lint_source(read_source(Path(str(text))), config).findings
+    assert "often a with_sharding_constraint (`hlotext dump collectives DIR` names it)" in alone[0].help
+
+
 def test_a_gather_written_by_hand_has_no_sharding_to_change() -> None:
     """In a shard_map the remedy is another operation."""
     text = (support.DATA / "lint" / "C108.txt").read_text().split("\n\nHloModule silent")[0]

@@ -159,11 +159,13 @@ def test_the_condition_that_failed_is_named() -> None:
     assert silence.details == ()
     sharded = (support.CORPUS / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt").read_text()
     (silence,) = lint.explain_silence(Source(sharded), "C110")
-    assert silence.reason == ("the rule does not apply because the module runs on one device (1, below 2)")
+    assert silence.reason == (
+        "the rule does not apply because the module runs on one device (1 device, below the minimum of 2 devices)"
+    )
 
 
 def test_a_quantity_is_told_with_its_bound() -> None:
-    """A threshold of the rule by its name."""
+    """Both with their unit."""
     text = (
         ONE_HOT.replace("64", "8")
         .replace("ROOT %d", "%d")
@@ -175,8 +177,42 @@ def test_a_quantity_is_told_with_its_bound() -> None:
     )
     assert silence.reason == (
         "no operation matches the rule: the nearest is f, but it has too few instructions "
-        "(1, not more than max_instructions = 500)"
+        "(1 instruction, not more than 500 instructions)"
     )
+
+
+CALL_AFTER_WORK = """HloModule worked, is_scheduled=true
+
+ENTRY main {
+  x = f32[8192,8192]{1,0} parameter(0)
+  y = f32[8192,8192]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  first = f32[1,1]{1,0} slice(y), slice={[0:1], [0:1]}
+  logged = f32[1]{0} bitcast(first)
+  c = f32[1]{0} custom-call(logged), custom_call_target="xla_ffi_python_gpu_callback", custom_call_has_side_effect=true
+  ROOT z = f32[8192,8192]{1,0} dot(y, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+DONATED = """HloModule donated, is_scheduled=true, buffer_donor={ (1, {}) }
+
+ENTRY main {
+  x = f32[1024,1024]{1,0} parameter(0)
+  y = f32[64]{0} parameter(1)
+  ROOT z = f32[1024,1024]{1,0} negate(x)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "profile", "numbers"),
+    [
+        (CALL_AFTER_WORK, "G106", Backend.CPU, "(0.000454 %, below the minimum of 1 %)"),
+        (DONATED, "M102", Backend.CPU, "(0 B, below the minimum of 410 KiB)"),
+    ],
+)
+def test_no_threshold_is_shown_without_its_unit(text: str, code: str, profile: Backend, numbers: str) -> None:
+    """A share of bytes is bytes, and a share of the time between two calls a percentage."""
+    (silence,) = lint.explain_silence(Source(text), code, lint.Config(profile=profile))
+    assert numbers in silence.reason
 
 
 def test_few_updated_arguments_are_not_said_to_be_none() -> None:
@@ -289,7 +325,9 @@ def test_a_rule_of_several_forms_says_why_of_each() -> None:
         "the rule does not apply because every product with f32 operands also depends on wide data"
     )
     weights = told["f32 weights that a program without a backward pass only reads"]
-    assert weights.startswith("the rule does not apply because the f32 weights are small (16.0 KiB, below ")
+    assert weights.startswith(
+        "the rule does not apply because the f32 weights are small (16.0 KiB, below the minimum of "
+    )
 
 
 PADDED = """HloModule padded, is_scheduled=true
@@ -307,7 +345,7 @@ def test_the_nearest_in_padding_is_what_padding_costs_most() -> None:
     """Not a column of eight that takes a tile."""
     (silence,) = lint.explain_silence(Source(PADDED), "L101")
     assert "the nearest is most, but f32[128,64,130]" in silence.reason
-    assert "takes 8.00 MiB for 4.06 MiB of values, 1.97x, below ratio = 2" in silence.reason
+    assert "takes 8.00 MiB for 4.06 MiB of values (1.97x, below the minimum of 2x)" in silence.reason
 
 
 REPLICATED = """HloModule held, num_partitions=4
@@ -326,8 +364,8 @@ ENTRY main {
 def test_the_largest_replicated_argument_is_told_with_its_threshold() -> None:
     meant = REPLICATED.replace('"gain"', '"p[0]"').replace('"wte"', '"p[1]"')
     (silence,) = lint.explain_silence(Source(meant), "C110")
-    assert "the nearest is p[1], but it takes 2.00 MiB (2.01 MiB are replicated in all)" in silence.reason
-    assert "below min_bytes = 128 MiB, which no setting changes" in silence.reason
+    assert "the nearest is p[1], but it takes 2.00 MiB, below the minimum of 128 MiB" in silence.reason
+    assert silence.reason.endswith(" (replicated arguments total 2.01 MiB)")
 
 
 ATTENTION = (support.DATA / "lint" / "M121.txt").read_text().split("\n\nHloModule silent")[0]

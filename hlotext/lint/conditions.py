@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import attrs
 
 from hlotext.analysis import Communication, byte_text
+from hlotext.analysis.formatting import format_count, pluralize, seconds
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.rounds import Rounds
 from hlotext.lint.rule import Rule
@@ -21,9 +22,24 @@ from hlotext.lint.rule import Rule
 _PREDICATE = "True if "
 """Beginning of the docstring of a function that answers yes or no."""
 _MOST_LISTED = 6
+_UNITS: Mapping[Callable[[float], str], tuple[str, ...]] = {
+    lambda value: f"{format_count(value)}{'' if value >= _LARGE else ' '}FLOP": ("flops",),
+    lambda value: byte_text(int(value)): (
+        "bytes", "copied", "held", "peak", "read", "saved", "size", "size_of", "stake", "total",
+    ),
+    lambda value: f"{value:.3g} %": ("percent",),
+    seconds: ("seconds", "step", "waits"),
+    lambda value: pluralize(int(value), "iteration"): ("rounds", "trips"),
+    lambda value: pluralize(int(value), "class", "classes"): ("classes",),
+    lambda value: pluralize(int(value), "device"): ("devices",),
+    lambda value: pluralize(int(value), "element"): ("elements", "element_count"),
+    lambda value: pluralize(int(value), "instruction"): ("instructions",),
+    lambda value: pluralize(int(value), "thunk"): ("thunks",),
+    lambda value: f"{value:,.3g}x": ("factor",),
+}  # fmt: skip
+"""Writers of quantities with their units, by the last words of their names: of a sum of bytes and of a part of it, bytes."""
 _LARGE = 1000
-_BYTES = ("bytes", "copied", "peak", "read", "saved", "size")
-"""Ends of the names of quantities in bytes."""
+_LIMITS = {"below": "below the minimum of", "above": "above the maximum of"}
 _FAILED: dict[tuple[type[ast.cmpop], bool], str] = {
     (ast.Lt, True): "not less than",
     (ast.Lt, False): "below",
@@ -143,14 +159,14 @@ class Condition:
         if _is_fixed(left) and not _is_fixed(right):
             left, right, value, bound, how = right, left, bound, value, _SWAPPED[how]
         factor, left = _factored(left)
-        is_bytes = any(_is_bytes(node) for one in (left, right) for node in ast.walk(one))
-        shown, limit = (_quantity(one / factor, is_bytes) for one in (value, bound))
-        named = list(dict.fromkeys(_settings(left) + _settings(right)))
-        told = " and ".join(f"{name} = {getattr(self.rule, name):,}" for name in named)
-        among = f" ({told})" if told else ""
-        if len(named) == 1 and getattr(self.rule, named[0]) == bound / factor:
-            limit, among = f"{named[0]} = {limit}", ""
-        noun, numbers = self._noun(left), f"{shown}, {how} {limit}{among}"
+        shown, limit = (_quantity(one / factor, (left, right)) for one in (value, bound))
+        if not shown or not limit:
+            return _Clause("")
+        settings = {field.name for field in attrs.fields(type(self.rule))}
+        named = [name for name in dict.fromkeys(_settings(left) + _settings(right)) if name in settings]
+        told = " and ".join(f"{name.replace('_', '-')} = {getattr(self.rule, name):,}" for name in named)
+        noun = self._noun(left)
+        numbers = f"{shown}, {_LIMITS.get(how, how)} {limit}{f', the setting {told}' if told else ''}"
         return _Clause(f"the {noun} is {numbers}" if noun and not isinstance(left, ast.Name) else "", numbers)
 
     def _listed(self, node: ast.expr, values: Any) -> str:
@@ -264,15 +280,18 @@ def _settings(node: ast.expr) -> list[str]:
     ]
 
 
-def _is_bytes(node: ast.AST) -> bool:
-    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-    return name.removesuffix("_of").endswith(_BYTES)
-
-
-def _quantity(value: float, is_bytes: bool) -> str:
-    if is_bytes and value >= 0:
-        return byte_text(int(value))
-    return f"{value:,.0f}" if value == int(value) or abs(value) >= _LARGE else f"{value:.3g}"
+def _quantity(value: float, named: Iterable[ast.expr] = ()) -> str:
+    """A quantity with the unit that these names have, a count without one; empty for a number of no known unit."""
+    words = [
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for one in named
+        for node in ast.walk(one)
+        if isinstance(node, ast.Attribute | ast.Name)
+    ]
+    for written, ends in _UNITS.items():
+        if value >= 0 and any(word.lower().endswith(ends) for word in words):
+            return written(value)
+    return f"{value:,.0f}" if value == int(value) else ""
 
 
 def name_of(value: object) -> str:
@@ -297,7 +316,7 @@ def _word(value: object) -> str:
     if isinstance(value, str):
         return value or "empty"
     if isinstance(value, int | float):
-        return _quantity(value, False)
+        return _quantity(value)
     return "empty" if isinstance(value, Sized) and not value else ""
 
 

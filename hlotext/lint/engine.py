@@ -22,6 +22,7 @@ from hlotext.ir.nodes.source import Source, Span
 from hlotext.lint.causes import Place, cause_of, merged
 from hlotext.lint.checkout import Checkout
 from hlotext.lint.config import Config
+from hlotext.lint.exchange_causes import with_cause
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.helpers import operation
 from hlotext.lint.registry import RuleError, current_code
@@ -72,6 +73,7 @@ def _run(module: Module, config: Config, file: str, compilation: Compilation | N
         if report.instruction is not None and covered.get(report.instruction, report) is not report:
             continue
         try:
+            report = _caused(rule, report, context)
             finding = _finding(rule, report, context, file)
         except Exception as error:
             failed.append((f"the price of what rule {rule.code} found", error))
@@ -95,6 +97,14 @@ def _with_outcome(whole: Finding, places: Iterable[Place], context: Context) -> 
     from hlotext.lint.repairing import tried
 
     return attrs.evolve(whole, what_if=tried(repairs, context))
+
+
+def _caused(rule: Rule, report: Report, context: Context) -> Report:
+    """The report of a collective with its cause, where the dump folder tells it and the rule does not."""
+    is_exchange = (report.waste or rule.waste) == "sent" and report.instruction in context.communication_of
+    if context.compilation is None or rule.names_cause or not is_exchange:
+        return report
+    return with_cause(report, context)
 
 
 def _dearest_first(finding: Finding) -> tuple[bool, float, int, int, str]:

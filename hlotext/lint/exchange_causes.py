@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from hlotext.dumps import collectives
-from hlotext.dumps.collectives import CollectiveCause, Reason, wording
-from hlotext.dumps.collectives.records import RESHARD
+from hlotext.dumps.collectives import CollectiveCause, Reason, Suggestion, wording
+from hlotext.dumps.collectives.records import HIGH, RESHARD
 from hlotext.findings.errors import HloSyntaxError
-from hlotext.lint.rule import Context
+from hlotext.lint.rule import Context, Report
 from hlotext.syntax.source.inputs import InputError
 
 
@@ -20,18 +22,42 @@ def causes_of(context: Context) -> tuple[CollectiveCause, ...]:
         return ()
 
 
+def is_certain_reshard(cause: CollectiveCause) -> bool:
+    """True if a collective is certain to reshard arrays and to do nothing else: of combined ones all parts do."""
+    return all(one.cause == RESHARD and one.confidence == HIGH and not one.scheme for one in cause.reasons)
+
+
+def with_cause(report: Report, context: Context) -> Report:
+    """The report of a collective with the reason that the partitioner inserted it for, where the dump folder proves it.
+
+    A constraint of the program that asks for it is the first thing to change.
+    """
+    found = (one for one in causes_of(context) if one.communication.start is report.instruction)
+    cause = next(found, None)
+    if cause is None or not is_certain_reshard(cause):
+        return report
+    of_constraints = (one for one in cause.suggestions if one.kind == "constraint" and one.now)
+    return attrs.evolve(
+        report,
+        message=f"{report.message}; the partitioner inserted it {cause.why}",
+        help="; or ".join(list(dict.fromkeys(map(_edit, of_constraints)))[:_MOST]) or report.help,
+    )
+
+
 def remedy(reasons: Sequence[Reason]) -> str:
     """Changes that would spare a collective: annotations, or another way to write it; else where the sharding comes from."""
     changes = dict.fromkeys(reason.instead for reason in reasons if reason.instead)
-    suggestions = dict.fromkeys(
-        f"{'write' if one.kind == 'constraint' and one.now else 'annotate'} {one.because}"
-        for reason in reasons
-        for one in reason.suggestions
-    )
+    suggestions = dict.fromkeys(_edit(one) for reason in reasons for one in reason.suggestions)
     told = [*changes, *suggestions][:_MOST]
     return "; or ".join(told) or "; ".join(
         dict.fromkeys(reason.origin for reason in reasons if reason.origin)
     )
+
+
+def _edit(suggestion: Suggestion) -> str:
+    """The edit of the program that a suggestion is, with its price."""
+    is_there = suggestion.kind == "constraint" and suggestion.now
+    return f"{'write' if is_there else 'annotate'} {suggestion.because}"
 
 
 _MOST = 2

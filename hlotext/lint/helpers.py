@@ -390,6 +390,14 @@ def is_of_convolution(instruction: Instruction) -> bool:
     return instruction.metadata is not None and "conv_general_dilated" in instruction.metadata.op_name
 
 
+def is_of_fourier_transform(instruction: Instruction) -> bool:
+    """True if a compiler made it out of a Fourier transform of the program: as products with tables of its own, whose sizes
+    and operands it chooses."""
+    metadata = instruction.metadata
+    scope = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
+    return instruction.opcode != "fft" and scope in ("fft", "jit(fft)")
+
+
 _SOLVERS = frozenset(
     {"cholesky", "det", "eigh", "expm", "inv", "lstsq", "lu", "pinv", "qr", "slogdet", "solve", "svd"}
 )

@@ -331,6 +331,9 @@ class Rule:
     yields_to: ClassVar[frozenset[str]] = frozenset()
     """The codes that say more about the same instruction, or what a collective is sent for: where one of them is found, this
     one is not reported."""
+    names_cause: ClassVar[bool] = False
+    """True if its reports say themselves for what the partitioner inserted a collective; others get it from
+    `exchange_causes.with_cause`."""
     former: ClassVar[tuple[str, ...]] = ()
     """Codes of rules that became part of this one: in configurations, comments and baselines they mean this rule."""
     fix: ClassVar[str] = ""

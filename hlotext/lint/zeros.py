@@ -48,15 +48,19 @@ class Zeros:
                         self._full.add(one)
 
     def nonzero_part(self, value: Value) -> Rate | None:
-        """The part of a value that may not be zero; None where all of it may be."""
-        if self._is_nonzero(value):
+        """The part of a value that may not be zero; None where all of it may be, or nothing (see `part`)."""
+        if self.part(value) is None:
             return None
         inner, dimensions = unbroadcast(value)
         return Rate(self._nonzero(inner, _DEEPEST), dimensions, ("nonzero", formula(inner)), False)
 
     def part(self, value: Value) -> float | None:
-        """The part of the elements of a value, or of what is repeated to make it, that may not be zero; None for all."""
-        return None if self._is_nonzero(value) else self._nonzero(unbroadcast(value)[0], _DEEPEST)
+        """The part of the elements of a value, or of what is repeated to make it, that may not be zero.
+
+        None for all, and for none: data selects no element of what is zero everywhere. Compilers remove such operations of a
+        program early, so what is left is their own, as the imaginary half of real numbers in an expanded Fourier transform.
+        """
+        return None if self._is_nonzero(value) else self._nonzero(unbroadcast(value)[0], _DEEPEST) or None
 
     def _is_nonzero(self, value: Value) -> bool:
         """True if no element of a value is known to be zero."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.dumps.collectives.records import HIGH, RESHARD
-from hlotext.lint.exchange_causes import causes_of, remedy
+from hlotext.lint.exchange_causes import causes_of, is_certain_reshard, remedy
 from hlotext.lint.helpers import COLLECTIVE_KINDS, senders, times
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -35,22 +34,18 @@ class Reshard(Rule):
         ):  # resharding sends nothing, or its share of the step is too small
             return
         for cause in causes_of(context):
-            reasons = [reason for reason in cause.reasons if reason.cause == RESHARD and not reason.scheme]
-            # Of collectives that were combined all must be there for this alone.
-            if len(reasons) < len(cause.reasons) or any(
-                reason.confidence != HIGH for reason in reasons
-            ):  # it does more than reshard a value, or its cause is uncertain
+            if not is_certain_reshard(cause):  # it does more than reshard a value, or its cause is uncertain
                 continue
             one = cause.communication
             if one.kind not in COLLECTIVE_KINDS or not one.sent_bytes:
                 continue
             runs = context.runs(one.start)
             sent = one.sent_bytes * runs
-            part = _spared_part(reasons, sent)
+            part = _spared_part(cause.reasons, sent)
             yield Report(
                 one.start,
                 f"{one.kind} for another sharding, {senders(one)} {byte_text(one.sent_bytes)}{times(runs)}: {cause.why}",
-                remedy(reasons) or _USUAL,
+                remedy(cause.reasons) or _USUAL,
                 round(sent * part),
                 seconds=context.prices.spared(one.start, part)
                 if part < 1
@@ -64,7 +59,7 @@ _LEAST = 0.002
 """Share of the step that all that is sent must take."""
 
 
-def _spared_part(reasons: list[Reason], sent: int) -> float:
+def _spared_part(reasons: Sequence[Reason], sent: int) -> float:
     """The part of what a collective sends that the best suggestion spares in all, where the final text tells it; else all."""
     totals = [one.bytes_total for reason in reasons for one in reason.suggestions]
     known = [total for total in totals if total is not None]

@@ -30,6 +30,7 @@ class AllGatherInLoop(Rule):
     title = "an all-gather or all-to-all in every iteration of a loop"
     waste = "sent"
     yields_to = frozenset({"C108"})
+    names_cause = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
         found = list(self._found(context))

@@ -24,7 +24,10 @@ _EXCHANGE = (
     "use lax.all_to_all instead of the all-gather and the slice: each device gets only the part that it uses "
     "(lax.ppermute, if that part is all of another device's shard)"
 )
-_STEPS = "change the sharding in steps, or so that no device needs the whole array"
+_STEPS = (
+    "change what asks for the whole array, often a with_sharding_constraint (`hlotext dump collectives DIR` names it), to "
+    "the sharding that the array has, or change the sharding in steps"
+)
 _BEFORE = (
     "change the sharding before the slice (with_sharding_constraint) to one that leaves the sliced dimension whole, or use "
     "that sharding from the start"

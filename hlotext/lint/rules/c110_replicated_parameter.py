@@ -106,11 +106,11 @@ class ReplicatedParameter(Rule):
             return None
         name = first.metadata.op_name if first.metadata is not None else ""
         condition = (
-            f"it takes {byte_text(size)} ({byte_text(total)} are replicated in all), below min_bytes = "
-            f"{byte_text(self.min_bytes)}, which no setting changes"
+            f"it takes {byte_text(size)}, below the minimum of {byte_text(self.min_bytes)} (replicated arguments total "
+            f"{byte_text(total)})"
         )
         if program is not module:
-            condition += "; only the program before optimization tells that it is replicated"
+            condition += "; only the program before optimization shows that it is replicated"
         return name or first.name, condition
 
 

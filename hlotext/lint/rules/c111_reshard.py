@@ -16,4 +16,5 @@ class Resharded(MergedRule):
     title = "a reshard, or an uneven sharding"
     waste = "sent"
     yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108", "C113", "C114", "C115", "C116"})
+    names_cause = True
     parts = (Reshard, UnevenSharding)

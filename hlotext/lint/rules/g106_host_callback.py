@@ -57,9 +57,8 @@ class HostCallback(Rule):
                 whole, rounds = seconds
                 loop = context.loop_around(instruction.computation)
                 between = whole if loop is None else rounds.get(loop, 0.0)
-                if (
-                    self.min_percent * between / max(1, runs) > 100 * _CALL
-                ):  # the module does enough work between two calls
+                percent = 100 * _CALL * max(1, runs) / between if between else 100.0
+                if percent < self.min_percent:  # a call takes too small a share of the time between two calls
                     continue
             yield self._report(instruction, context)
 

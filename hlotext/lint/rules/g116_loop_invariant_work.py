@@ -13,7 +13,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.helpers import connected, size_of
+from hlotext.lint.helpers import connected, is_of_fourier_transform, size_of
 from hlotext.lint.moving import moved_array
 from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.repairs import Hoist
@@ -78,6 +78,8 @@ def _reports(
                 seconds[product.whole], sums[product.whole] = time, product
     seconds = {one: time for one, time in seconds.items() if time}
     for group in connected(seconds):
+        if _is_of_tables(group):
+            continue  # no edit of the program moves what the compiler makes of a Fourier transform's constants
         first = max((one for one in seconds if one in group), key=seconds.__getitem__)
         saved = sum(seconds[one] for one in group) * (count - 1) / count
         held = sum(total_of(one.shape).allocated_bytes for one in group if _leaves(one, group))
@@ -135,6 +137,15 @@ def _is_same(value: Value, whole: frozenset[Instruction]) -> bool:
         lambda one: one in whole or one.opcode in ("constant", "iota"),
         lambda one: one.opcode in SAME | {"broadcast", "concatenate"},
         _MOST_STEPS,
+    )
+
+
+def _is_of_tables(group: set[Instruction]) -> bool:
+    """True if a compiler makes all of it for a Fourier transform, of constants alone."""
+    return all(
+        is_of_fourier_transform(one)
+        and all(operand in group or operand.opcode in traits.KNOWN_VALUES for operand in one.operands)
+        for one in group
     )
 
 

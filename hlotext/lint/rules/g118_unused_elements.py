@@ -16,7 +16,13 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.alike_fusions import Alike, alike
 from hlotext.lint.demand import Asked, Demand, fraction
 from hlotext.lint.demanded import demands
-from hlotext.lint.helpers import connected, fusions_around, is_of_package, size_of
+from hlotext.lint.helpers import (
+    connected,
+    fusions_around,
+    is_of_fourier_transform,
+    is_of_package,
+    size_of,
+)
 from hlotext.lint.operand_demands import product_places
 from hlotext.lint.own_parts import own_part
 from hlotext.lint.own_parts import remedy as own_remedy
@@ -63,7 +69,9 @@ class UnusedElements(Rule):
             elif (report := of_keys_alone(one, context)) is not None:
                 yield report
             elif (
-                opcode != "sort" and (found := _unused(one, bodies, asked)) is not None
+                opcode != "sort"
+                and not is_of_fourier_transform(one)
+                and (found := _unused(one, bodies, asked)) is not None
             ):  # all its elements are used
                 main[one], kept = found
                 read = sum(

@@ -123,11 +123,11 @@ class Padding(Rule):
         takes = f"{array} takes {byte_text(allocated)} for {byte_text(values)} of values"
         times = allocated / values if values else self.ratio
         if times < self.ratio:
-            return one.name, f"{takes}, {times:.3g}x, below ratio = {self.ratio:g}"
+            return one.name, f"{takes} ({times:.3g}x, below the minimum of {self.ratio:g}x)"
         if padding < self.min_bytes:
             return (
                 one.name,
-                f"{takes}: {byte_text(padding)} of padding, below min_bytes = {byte_text(self.min_bytes)}",
+                f"{takes}: {byte_text(padding)} of padding, below the minimum of {byte_text(self.min_bytes)}",
             )
         if _is_compilers(one):
             return one.name, f"{takes}, in a form that the compiler chose"

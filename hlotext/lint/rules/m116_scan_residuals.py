@@ -74,8 +74,8 @@ def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Cont
     largest = max(kept, key=lambda slot: size_of(rounds.given[slot].shape))
     return Report(
         rounds.given[largest],
-        f"a scan of {count:,} iterations keeps {byte_text(whole)} of intermediate values for its backward pass, while its "
-        f"state takes {byte_text(carried)}",
+        f"a scan of {count:,} iterations saves {byte_text(whole)} of intermediate values for its backward pass; saving only "
+        f"its state, {byte_text(carried // count)} per iteration, would take {byte_text(carried)}",
         "scan over jax.checkpoint(f): the backward pass recomputes each iteration, in about the time of the forward loop, "
         f"{seconds(again)}",
         whole - carried,
@@ -95,8 +95,8 @@ def _of_few(rounds: Rounds, count: int, kept: dict[int, Instruction], context: C
     largest = max(origins, key=lambda slot: size_of(rounds.given[slot].shape))
     return Report(
         rounds.given[largest],
-        f"a scan of {count:,} iterations keeps {byte_text(whole)} of intermediate values for its backward pass, which could "
-        f"recompute those of each from {byte_text(origins[largest].bytes)} or less",
+        f"a scan of {count:,} iterations saves {byte_text(whole)} of intermediate values for its backward pass, which could "
+        f"recompute those of each iteration from at most {byte_text(origins[largest].bytes)}",
         f"{repair(context)} the backward pass recomputes them",
         whole - whole // count,
         is_held=True,
