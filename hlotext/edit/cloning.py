@@ -27,10 +27,9 @@ Nodes = dict[Any, Any]
 def clone_instruction(
     instruction: Instruction, before: Instruction | None = None, name: str | None = None
 ) -> Instruction:
-    """A copy with the same operands and attributes, in the same computation: after the original, or before another
-    instruction.
+    """Clones an instruction after the original, or before another instruction of its computation.
 
-    The name is made from the original's (XLA appends `.clone`). Raises EditError.
+    The name is derived from the original's (XLA appends `.clone`). Raises EditError.
     """
     computation = instruction.computation
     if computation is None:
@@ -58,9 +57,9 @@ def clone_instruction(
 def clone_computation(
     computation: Computation, name: str | None = None, callees: Mapping[Any, Any] | None = None
 ) -> Computation:
-    """A copy of a computation in the same module, without callers.
+    """Clones a computation within its module. The clone has no callers.
 
-    Instructions get names that are free in the module. Called computations stay shared unless `callees` maps them.
+    Instructions get unique names. Called computations are shared unless `callees` maps them to others.
     """
     module = computation.module
     if module is None:

@@ -33,11 +33,23 @@ def add_parameter(
     name: str | None = None,
     value: Callable[[Instruction], Instruction] | None = None,
 ) -> Instruction:
-    """Adds a parameter to a computation; `value` returns the argument for each caller.
+    """Adds a parameter to a computation and an operand to each of its callers.
 
-    The header's entry layout follows. A shape without layout gets the default one where others have layouts, with the tiles
-    of the TPU compiler where they have tiles. Raises EditError, and changes nothing, if a caller's operands do not
-    correspond to parameters (`while`, `reduce` ...), or if there is no value.
+    The entry layout in the header is updated. If other parameters have layouts, a shape without one gets the default
+    layout, with the TPU compiler's tiles if others are tiled.
+
+    Args:
+        computation: The computation.
+        shape: Shape of the parameter.
+        name: Requested name.
+        value: Returns the operand to pass, given a caller.
+
+    Returns:
+        The new parameter.
+
+    Raises:
+        EditError: The operands of a caller do not correspond to parameters (`while`, `reduce` ...), or there is no
+            `value`; nothing is changed then.
     """
     module = computation._module
     if module is None:
@@ -73,10 +85,10 @@ def _insert(edit: Edit, computation: Computation, parameter: Instruction) -> Non
 
 
 def remove_parameter(computation: Computation, number: int) -> None:
-    """Takes a parameter away that nothing uses, the operand of each caller, and its places in the header.
+    """Removes an unused parameter, the corresponding operand of each caller, and its entries in the header.
 
-    Raises EditError, and changes nothing, if it is used, aliased or donated, or if a caller is not of `BY_OPERANDS`;
-    IndexError for no such parameter.
+    Raises EditError, and changes nothing, if it is used, aliased or donated, or if the operands of a caller do not
+    correspond to parameters (`BY_OPERANDS`); IndexError if there is no such parameter.
     """
     module = computation._module
     if module is None:

@@ -24,7 +24,7 @@ class Severity(enum.Enum):
 
 
 class TermError(Exception):
-    """A term that cannot be read. `position` is the offset in the term's text; callers turn it into an `HloSyntaxError`."""
+    """A term cannot be parsed. `position` is the offset in its text; callers convert this to an `HloSyntaxError`."""
 
     def __init__(self, message: str, position: int, help: str = "", code: str = "X112") -> None:
         super().__init__(message)

@@ -1,6 +1,6 @@
-"""Rules over HLO: what costs time or memory and can be seen in the text.
+"""Linter for HLO: rules that find what costs time or memory, from the text alone.
 
-`run(module)` gives the findings of a module that was read, `lint_source` those of a text, errors included.
+`run(module)` returns the findings of a parsed module, `lint_source` those of a text, including syntax errors.
 """
 
 from typing import TYPE_CHECKING

@@ -16,12 +16,12 @@ _VERSION = 1
 
 
 class BaselineError(ValueError):
-    """A file that is no baseline; one line that names it."""
+    """Not a baseline file; the message is one line that names the file."""
 
 
 @attrs.frozen
 class Entry:
-    """One finding of the baseline, told for people who read the file; only the fingerprint counts."""
+    """A finding in the baseline file, described for readers; only the fingerprint is compared."""
 
     fingerprint: str
     code: str
@@ -33,7 +33,7 @@ class Entry:
 
 @attrs.frozen
 class Comparison:
-    """Findings beside a baseline."""
+    """Findings compared with a baseline."""
 
     new: tuple[Finding, ...]
     known: tuple[Finding, ...]
@@ -43,13 +43,13 @@ class Comparison:
 
 @attrs.frozen
 class Baseline:
-    """Known findings, by fingerprint."""
+    """Known findings, identified by fingerprint."""
 
     entries: tuple[Entry, ...] = ()
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> Baseline:
-        """The baseline in which these findings, and no others, are known."""
+        """Creates a baseline of exactly these findings."""
         first: dict[str, Finding] = {}
         counts: Counter[str] = Counter()
         for finding in findings:
@@ -60,7 +60,7 @@ class Baseline:
         return cls(tuple(sorted(entries, key=lambda entry: (entry.code, entry.module, entry.fingerprint))))
 
     def compare(self, findings: Iterable[Finding]) -> Comparison:
-        """Splits findings into new and known ones, and names the known ones that are gone."""
+        """Splits findings into new and known ones, and lists the baselined findings that no longer occur."""
         left = Counter({entry.fingerprint: entry.count for entry in self.entries})
         new: list[Finding] = []
         known: list[Finding] = []
@@ -77,13 +77,13 @@ class Baseline:
         return Comparison(tuple(new), tuple(known), tuple(gone))
 
     def to_text(self) -> str:
-        """The file, JSON with one finding on a line, so that changes to it can be read."""
+        """The baseline as JSON with one finding per line, so that diffs are readable."""
         rows = ",\n    ".join(json.dumps(attrs.asdict(entry), ensure_ascii=True) for entry in self.entries)
         return f'{{\n  "version": {_VERSION},\n  "findings": [\n    {rows}\n  ]\n}}\n'
 
     @classmethod
     def from_text(cls, text: str, name: str = "<baseline>") -> Baseline:
-        """Reads what `to_text` wrote. Raises BaselineError."""
+        """Parses a baseline written by `to_text`. Raises BaselineError."""
         try:
             data = json.loads(text)
             if data["version"] != _VERSION:
@@ -101,7 +101,7 @@ class Baseline:
 
     @classmethod
     def load(cls, path: Path) -> Baseline:
-        """Reads a file. Raises BaselineError."""
+        """Loads a baseline file. Raises BaselineError."""
         try:
             return cls.from_text(path.read_text("utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:

@@ -13,7 +13,7 @@ __all__ = ["INTERNAL", "code_of", "every_code"]
 
 
 def every_code() -> dict[str, Code]:
-    """All codes that have a page, by name: X, V, then those of the rules, of other packages too."""
+    """All documented codes by name: X, V, then those of rules, including plugins."""
     failed = {INTERNAL: FAILED}
     return {
         **SYNTAX_CODES,
@@ -24,7 +24,7 @@ def every_code() -> dict[str, Code]:
 
 
 def code_of(name: str) -> Code:
-    """The meaning of a code, of an earlier release too; one that nobody knows stands for itself."""
+    """Returns the description of a code, including codes of earlier releases; an unknown code describes itself."""
     name = current_code(name)
     if (rule := all_rules().get(name) or loaded_rule(name)) is not None:
         return rule.described()

@@ -23,7 +23,7 @@ SHARES = ("warn", "note", "warn_peak", "note_peak", "floor_seconds", "floor_byte
 
 
 class ConfigError(ValueError):
-    """A configuration that means nothing; one line that names what is wrong."""
+    """Invalid configuration; the message is one line that names the problem."""
 
 
 def _codes_now(codes: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -53,7 +53,7 @@ def _rules_now(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[s
 
 @attrs.frozen
 class Config:
-    """The rules to run, by path, and their thresholds. Codes may be prefixes: `C` is every rule of the family."""
+    """Lint configuration: selected rules, by path, and their thresholds. A code prefix such as `C` selects a family."""
 
     select: tuple[str, ...] | None = attrs.field(default=None, converter=_codes_now)
     """The codes that run; None for the rules that are on by default."""
@@ -123,7 +123,7 @@ class Config:
                 raise ConfigError(f"{prefix} is neither a rule code nor a prefix of one; {meant}")
 
     def is_selected(self, code: str, is_default: bool) -> bool:
-        """True if a code is to be reported at all."""
+        """True if a code is selected; `is_default` says whether it is on by default."""
         chosen = _longest(code, self.extend_select)
         if self.select is not None:
             chosen = max(chosen, _longest(code, self.select))
@@ -132,7 +132,7 @@ class Config:
         return chosen > _longest(code, self.ignore)
 
     def active_rules(self) -> list[Rule]:
-        """The rules that run, with their thresholds."""
+        """The selected rules, with their thresholds set."""
         return [
             make(**settable(make, self.rules.get(code, {})))
             for code, make in all_rules(self.rule_files).items()
@@ -140,7 +140,7 @@ class Config:
         ]
 
     def is_ignored_in(self, code: str, file: str) -> bool:
-        """True if a code is not reported in a file."""
+        """True if a code is ignored in a file."""
         return any(
             _longest(code, codes) >= 0
             for pattern, codes in self.per_file_ignores.items()
@@ -148,7 +148,7 @@ class Config:
         )
 
     def is_ignored_for(self, code: str, op_name: str) -> bool:
-        """True if a code is not reported about an instruction of that op_name."""
+        """True if a code is ignored for instructions with this op_name."""
         return any(
             _longest(code, codes) >= 0
             for pattern, codes in self.per_op_name_ignores.items()
@@ -222,7 +222,7 @@ _RETIRED = {"min-bytes": "note and floor-bytes", "warn-bytes": "warn and warn-pe
 
 
 def config_from_table(table: Mapping[str, Any]) -> Config:
-    """The configuration that a TOML table holds. Raises ConfigError."""
+    """Creates a configuration from a TOML table. Raises ConfigError."""
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = _KEYS.get(key)
@@ -315,7 +315,7 @@ _VALUES: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 def load_config(path: Path) -> Config:
-    """The configuration in a file; an empty one where the file has no such table. Raises ConfigError."""
+    """Loads a configuration file; the configuration is empty if the file has no such table. Raises ConfigError."""
     try:
         data = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
@@ -339,7 +339,7 @@ def load_config(path: Path) -> Config:
 
 
 def find_config(folder: Path) -> Path | None:
-    """The nearest hlotext.toml, or pyproject.toml with a `[tool.hlotext.lint]`, from a folder upwards."""
+    """The nearest hlotext.toml, or pyproject.toml with a `[tool.hlotext.lint]` table, in a folder or its parents."""
     for place in (folder, *folder.parents):
         if (own := place / "hlotext.toml").is_file():
             return own

@@ -39,11 +39,17 @@ from hlotext.verify.well_formed import first_error
 def run(
     module: Module, config: Config | None = None, file: str = "<text>", compilation: Compilation | None = None
 ) -> list[Finding]:
-    """Runs the rules on a module and returns their findings, the most expensive first.
+    """Lints a module and returns the findings, most expensive first.
 
-    A rule that fails gives one finding of code `X900`, or the verifier's error where the module is ill-formed; the others go
-    on. `file` is the name of what the module was read from, where that is no text: what is shown of a finding is the op line
-    as it prints. With the compilation that the module is the final text of, rules know why collectives are there.
+    A rule that crashes yields one finding of code `X900`, or the verifier's error if the module is invalid; the other
+    rules continue.
+
+    Args:
+        module: The module.
+        config: Rules and thresholds; None for the defaults.
+        file: Name of the source in findings, for a module that was not parsed from text; excerpts are then op lines as
+            printed.
+        compilation: The compilation whose final text this is; rules then know the causes of collectives.
     """
     with gc_control.gc_paused(collect_first=False):
         name = module.source.name if module.source is not None else file
@@ -159,7 +165,7 @@ def _subjects(report: Report, context: Context) -> Iterator[object]:
 
 @attrs.frozen
 class Linted:
-    """The findings of one text."""
+    """Lint result of one text."""
 
     findings: tuple[Finding, ...]
     modules: int
@@ -172,7 +178,7 @@ class Linted:
 
     @property
     def has_failed(self) -> bool:
-        """True if a rule failed."""
+        """True if a rule crashed."""
         return any(finding.code == INTERNAL for finding in self.findings)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -182,9 +188,9 @@ class Linted:
 def lint_source(
     source: Source, config: Config | None = None, compilation: Compilation | None = None
 ) -> Linted:
-    """Lints a text of one or several modules: findings of the reader (codes X), then of the rules. Never raises on text.
+    """Lints a text of one or several modules: syntax errors (codes X), then findings of rules. Never raises on text.
 
-    In a text with errors only the findings of the reader are reported: rules on half a module would guess.
+    If there are syntax errors only those are reported, since rules would guess about an incomplete module.
     """
     config = config or Config()
     result = read_tolerantly(source, infer_shape)

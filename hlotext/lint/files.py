@@ -25,20 +25,20 @@ _AFTER = ("hlo-final", "other")
 
 
 def texts_in(place: str) -> list[str | ModuleFile]:
-    """The modules after optimization in a folder, by path, or in a packed one. Raises InputError."""
+    """Optimized modules in a folder or archive, sorted by path. Raises InputError."""
     found = [text for text in module_texts([place]) if text.file is None or text.file.kind in _AFTER]
     return [text if text.archive is not None else text.path for text in found]
 
 
 def modules_in(folder: Path) -> list[Path]:
-    """The modules after optimization in a folder and those below it, by name; without any the files called `.hlo`."""
+    """Optimized modules in a folder and its subfolders, sorted by name; if there are none, files named `.hlo`."""
     found = (text for text in module_texts([folder]) if text.archive is None)
     return [Path(text.path) for text in found if text.file is None or text.file.kind in _AFTER]
 
 
 @attrs.frozen
 class FileResult:
-    """The result for one file."""
+    """Lint result of one file."""
 
     file: str
     linted: Linted | None
@@ -48,7 +48,7 @@ class FileResult:
 
 
 def lint_file(config: Config, file: str | ModuleFile) -> FileResult:
-    """Lints a path, `-`, or a text of a packed folder. Findings have no nodes, so that they can go to another process."""
+    """Lints a path, `-`, or a file in an archive. Findings are detached from nodes so that they can be pickled."""
     name = file if isinstance(file, str) else file.label
     try:
         if isinstance(file, str):
@@ -86,9 +86,9 @@ def compilation_around(file: str | ModuleFile) -> Compilation | None:
 
 
 def lint_files(texts: Sequence[str | ModuleFile], config: Config, jobs: int = 1) -> Iterator[FileResult]:
-    """Lints files in several processes; results in the order of the files, each as soon as it is there.
+    """Lints files in several processes, and yields results in the order of the files as they become available.
 
-    With texts of a packed folder among them it is one process, which unpacks it once.
+    Files in archives are linted in one process, which unpacks each archive once.
     """
     files = [text for text in texts if isinstance(text, str)]
     if jobs <= 1 or len(texts) <= 1 or len(files) < len(texts):

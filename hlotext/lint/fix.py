@@ -13,10 +13,10 @@ from hlotext.syntax.read import read_modules
 
 
 def fix_text(source: Source, config: Config | None = None) -> tuple[str, tuple[str, ...]]:
-    """The text after the passes that its findings ask for, and the names of those that changed it.
+    """Applies the passes that fix findings safely; returns the text and the names of the passes that changed it.
 
-    Lines that no pass touches stay byte for byte. A text that does not parse, or that holds several modules, stays as it
-    is: a printed module is a file of its own.
+    Lines that no pass modifies stay identical byte for byte. A text that does not parse or that holds several modules
+    is returned unchanged, since a printed module is a file of its own.
     """
     try:
         modules, _ = read_modules(source, infer=infer_shape)

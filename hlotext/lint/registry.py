@@ -21,12 +21,12 @@ _CODE = re.compile(r"[A-Z]+[0-9]{3}")
 
 
 class RuleError(ValueError):
-    """A rule of another package that cannot be used; the message names it."""
+    """A plugin rule is unusable; the message names it."""
 
 
 @functools.cache
 def builtin_rules() -> dict[str, type[Rule]]:
-    """The rules of this package by code, in order."""
+    """The built-in rules by code, in order."""
     found: dict[str, type[Rule]] = {}
     for file in pkgutil.iter_modules(_rules.__path__):
         module = importlib.import_module(f"{_rules.__name__}.{file.name}")
@@ -66,9 +66,9 @@ def note_of(code: str) -> str:
 
 @functools.cache
 def all_rules(files: tuple[Path, ...] = ()) -> dict[str, type[Rule]]:
-    """All rules by code, in order, those of a project's `files` too.
+    """All rules by code, in order, including plugins and those defined in a project's `files`.
 
-    Raises RuleError for a foreign one that is none, or that takes a code twice.
+    Raises RuleError for a plugin that is not a rule, or whose code is already taken.
     """
     found = dict(builtin_rules())
     for point in metadata.entry_points(group=ENTRY_POINTS):

@@ -68,7 +68,7 @@ FAMILIES = {
 
 @attrs.frozen(eq=False, slots=False)
 class Context:
-    """A module under the rules, and the facts that rules ask for."""
+    """The module being linted, with the facts that rules use."""
 
     module: Module
     backend: Backend | None
@@ -86,52 +86,58 @@ class Context:
 
     @functools.cached_property
     def prices(self) -> Prices:
-        """Times of instructions as parts of the step."""
+        """Times of instructions as fractions of the step."""
         return prices_of(self.module, self.backend, self.chip, self.trips, self.folders_chip)
 
     @property
     def folders_chip(self) -> Chip | None:
-        """The chip that the dump folder names; None where it names none, or only the text is known."""
+        """The chip named by the dump folder; None if it names none, or if there is only a text."""
         return self.compilation.chip if self.compilation is not None else None
 
     @functools.cached_property
     def assignment(self) -> memory.Assignment | None:
-        """The buffer assignment, computed once per module; None where the text does not determine it."""
+        """Buffer assignment, computed once per module; None if it cannot be computed from the text."""
         if self.backend is backend_of(self.module):
             return told(self.module)
         return assigned(self.module, self.backend)
 
     @functools.cached_property
     def peak(self) -> int | None:
-        """The most bytes of main memory that are held at once; None where memory cannot be told."""
+        """Peak memory in bytes; None if it cannot be computed."""
         return self.assignment.peak(0).bytes if self.assignment is not None else None
 
     @functools.cached_property
     def excess(self) -> Excess | None:
-        """The excess over the memory of the chip; None where the module fits, or that is not known."""
+        """Memory beyond the capacity of the chip; None if the module fits, or if that is unknown."""
         if not self.module.is_scheduled:
             return None
         return excess_of(self.module, self.backend, self.graph, self.chip, self.folders_chip)
 
     @property
     def peak_at_stake(self) -> int | None:
-        """The bytes that a saving of memory is measured by: those that are too many where the module does not fit, else the
-        peak; None where memory cannot be told."""
+        """Bytes that a memory saving is compared with; None if unknown.
+
+        The excess if the module does not fit the chip, else the peak.
+        """
         if not self.peak or self.excess is None:
             return self.peak
         return min(self.peak, self.excess.bytes)
 
     def saved_peak(self, shares: Mapping[Any, float]) -> int | None:
-        """By how many bytes the peak falls if what these instructions write (with an index: one array of it) takes less, by
-        shares of their bytes; None where memory cannot be told."""
+        """Reduction of peak memory in bytes if the results of some instructions become smaller; None if unknown.
+
+        `shares` maps instructions, or one array of them with its index, to the fraction of their bytes that is saved.
+        """
         if self.assignment is None or not self.peak:
             return None
         left = peak_without(self.assignment, shares) / self.peak
         return max(0, round(self._needed * (1 - left)))
 
     def most_saved(self, changed: Collection[Any]) -> int | None:
-        """The most by which the peak can fall if only what these instructions write changes: what is needed beyond arguments,
-        results and constants that stay; None where memory cannot be told."""
+        """Upper bound on the reduction of peak memory if only what these instructions write changes; None if unknown.
+
+        The rest of the peak consists of arguments, results and constants, which stay.
+        """
         if self.assignment is None or not self.peak:
             return None
         return max(0, self._needed - kept(self.assignment, changed))
@@ -147,17 +153,17 @@ class Context:
 
     @functools.cached_property
     def census(self) -> Census:
-        """The instructions by what they are."""
+        """The instructions of the module by category."""
         return census(self.module)
 
     @functools.cached_property
     def graph(self) -> CallGraph:
-        """The call graph with trip counts."""
+        """The call graph, with trip counts."""
         return call_graph(self.module)
 
     @functools.cached_property
     def fused_work(self) -> Mapping[Instruction, str]:
-        """The fusions that do only one thing, besides looking at arrays in another way, with its opcode."""
+        """Fusions that perform a single operation apart from changes of view, with the opcode of that operation."""
         found, bodies = {}, alike(self.module)
         for fusion in self.census.by_opcode.get("fusion", ()):
             if len(opcodes := bodies.opcodes(fusion) - {"parameter", "bitcast"}) == 1:
@@ -166,16 +172,16 @@ class Context:
 
     @property
     def communications(self) -> tuple[Communication, ...]:
-        """Everything that communicates."""
+        """All communications of the module."""
         return communications(self.module)
 
     @functools.cached_property
     def communication_of(self) -> Mapping[Instruction, Communication]:
-        """The same by the instruction to name."""
+        """Communications by the instruction to report."""
         return {one.start: one for one in self.communications}
 
     def loop_around(self, computation: Computation | None) -> Instruction | None:
-        """The innermost while in which a computation runs; None outside all loops."""
+        """The innermost while that contains a computation; None outside all loops."""
         if computation is None:
             return None
         if computation not in self._loops:
@@ -183,40 +189,42 @@ class Context:
         return self._loops[computation]
 
     def runs(self, instruction: Instruction) -> int:
-        """Number of runs of an instruction; data-dependent loops count once."""
+        """Execution count of an instruction; loops of data-dependent trip count are counted once."""
         computation = instruction.computation
         known = self.graph.runs.get(computation) if computation is not None else None
         return 1 if known is None else known
 
     def in_all_rounds(self, count: int, instruction: Instruction) -> int:
-        """A count for `runs` runs of an instruction, for as many as its seconds are for: loops whose rounds nobody knows run
-        as often as `Prices.basis` says."""
+        """Scales a count over `runs` executions of an instruction to the executions that its seconds are based on.
+
+        Loops of unknown trip count run as often as `Prices.basis` says.
+        """
         return count * self.prices.runs(instruction.computation) // max(1, self.runs(instruction))
 
     def flops(self, product: Instruction) -> int:
-        """Operations of a matrix product or convolution in all its runs, as XLA counts them."""
+        """FLOPs of a matrix product or convolution over all its executions, as XLA counts them."""
         return int(cost.product_flops(product)) * self.runs(product)
 
     @functools.cached_property
     def written(self) -> int:
-        """Bytes that all instructions write to memory of their own, in all their runs: what a cost in bytes is a share of."""
+        """Bytes that all instructions write to memory over all their executions."""
         return sum(written_bytes(one) * self.runs(one) for one in self.graph.sequential_instructions())
 
     @functools.cached_property
     def sent(self) -> int:
-        """Bytes that each device sends to others in all runs of all collectives, as far as they are known."""
+        """Bytes that each device sends to others over all executions of all collectives; unknown amounts count 0."""
         return sum(
             one.sent_bytes * self.runs(one.start) for one in self.communications if not one.is_host_transfer
         )
 
     @functools.cached_property
     def product_flops(self) -> int:
-        """Operations of all matrix products and convolutions, in all their runs."""
+        """FLOPs of all matrix products and convolutions over all their executions."""
         by_opcode = self.census.by_opcode
         return sum(self.flops(one) for opcode in ("dot", "convolution") for one in by_opcode.get(opcode, ()))
 
     def loop_inside(self, loop: Instruction) -> bool:
-        """True if another loop runs in the body of a loop."""
+        """True if the body of a loop contains another loop."""
         body = loop.attributes.get("body")
         return (
             any(self.loop_around(other.computation) is loop for other, _ in self.graph.loops())
@@ -225,7 +233,7 @@ class Context:
         )
 
     def is_stepped(self, instruction: Instruction) -> bool:
-        """True if the result is memory of its own: not inside a fusion or a reducer."""
+        """True if the instruction executes individually and its result is in memory: not in a fusion or reducer."""
         return instruction.computation in self.graph.stepped
 
 
@@ -237,7 +245,7 @@ def make_context(
     trips: Mapping[str, int] | None = None,
     compilation: Compilation | None = None,
 ) -> Context:
-    """The context of a module; `backend` overrides what the module tells."""
+    """Creates the context of a module; arguments override what the module's text shows."""
     return Context(
         module, backend or backend_of(module), is_optimized(module), checkout, chip, trips or {}, compilation
     )
@@ -259,7 +267,7 @@ def assigned(module: Module, backend: Backend | None) -> memory.Assignment | Non
 
 @attrs.frozen
 class Report:
-    """One finding of a rule, before it is priced."""
+    """A finding as a rule reports it, before its cost is computed."""
 
     instruction: Instruction | None
     """None for what is about the whole module."""
@@ -299,9 +307,9 @@ class Report:
 
 @attrs.frozen
 class Rule:
-    """One rule. Subclasses are frozen attrs classes in a file each; their fields are the thresholds that users may set.
+    """Base class of lint rules. Each rule is a frozen attrs class whose fields are its configurable thresholds.
 
-    The page of a rule of this package is `pages/CODE.md`.
+    The documentation of a built-in rule is in `pages/CODE.md`.
     """
 
     code: ClassVar[str]
@@ -342,7 +350,7 @@ class Rule:
     """The opcodes whose instructions `check` gets."""
 
     def applies_to(self, context: Context) -> bool:
-        """True if the rule has something to say about a module of this kind."""
+        """True if the rule applies to a module of this kind."""
         if self.needs_optimized and not context.is_optimized:
             return False
         if self.needs_schedule and not context.module.is_scheduled:
@@ -350,28 +358,31 @@ class Rule:
         return not self.backends or context.backend in self.backends
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        """Findings about one instruction of the rule's opcodes."""
+        """Yields findings about one instruction with one of the rule's opcodes."""
         return iter(())
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        """Findings about a module, called once."""
+        """Yields findings about the module as a whole. Called once per module."""
         return iter(())
 
     def nearest(self, context: Context) -> tuple[str, str] | None:
-        """The candidate nearest to a finding in a module that has none, and the condition that it fails.
+        """The candidate closest to a finding in a module without findings, and the condition that it fails.
 
-        None for the one that meets the most conditions of the rule's functions, in their words.
+        The candidate is the one that meets the most conditions of the rule's functions. None if there is no candidate.
         """
         return None
 
     @classmethod
     def described(cls) -> Code:
-        """The code as the tables of codes hold it."""
+        """The code of this rule, as listed in tables of codes."""
         return RuleCode(cls.code, cls.severity, cls.title, "hlotext.lint", cls)
 
     @classmethod
     def page(cls) -> str:
-        """Its documentation, Markdown: why it costs, how to see it, how to fix it. Of other packages' rules the docstring."""
+        """Documentation as Markdown: why it costs, how to recognize it, how to fix it.
+
+        For plugin rules, the docstring.
+        """
         if cls.__module__.startswith("hlotext.lint.rules."):
             return Code(cls.code, cls.severity, cls.title, "hlotext.lint").page()
         return f"# {cls.code}: {cls.title}\n\n{inspect.getdoc(cls) or ''}\n"

@@ -35,7 +35,7 @@ _COSTS = frozenset({"bytes", "copied", "flops", "host", "peak", "percent", "save
 
 @attrs.frozen
 class Silence:
-    """Why a rule says nothing about one module."""
+    """The reason why a rule reports nothing for one module."""
 
     module: str
     reason: str
@@ -47,9 +47,10 @@ class Silence:
 def explain_silence(
     source: Source, code: str, config: Config | None = None, compilation: Compilation | None = None
 ) -> list[Silence]:
-    """Why a rule says nothing about the modules of a text, or that it does. Raises KeyError for a code that is no rule's.
+    """Explains, for each module of a text, why a rule reports nothing, or states that it does.
 
-    `compilation` is the one that the text is the final one of, as in `run`.
+    Raises KeyError if `code` is not that of a rule. `compilation` is the compilation whose final text this is, as in
+    `run`.
     """
     result = read_tolerantly(source, infer_shape)
     if any(finding.severity is Severity.ERROR for finding in result.diagnostics):

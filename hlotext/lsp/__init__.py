@@ -1,4 +1,4 @@
-"""A language server for reading HLO text in editors: `hlotext lsp`, with the extra `lsp`."""
+"""Language server for viewing HLO text in editors: `hlotext lsp`, with the extra `lsp`."""
 
 from typing import TYPE_CHECKING
 

@@ -283,7 +283,7 @@ _FEATURES: tuple[tuple[str, Callable[..., Any], Any], ...] = (
 
 
 def serve() -> None:
-    """Serves one client over standard input and output until it says `exit`. Nothing else is printed there."""
+    """Serves one client over standard input and output until it sends `exit`. Nothing else is written to stdout."""
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR)
     sys.setswitchinterval(_SWITCH_SECONDS)
     with contextlib.suppress(AttributeError, OSError, TypeError):  # other C libraries

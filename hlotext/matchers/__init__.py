@@ -1,9 +1,8 @@
-"""Patterns that match instructions, named as in XLA's pattern matcher; plain values, built once and reused.
+"""Instruction patterns, named as in XLA's pattern matcher. Patterns are immutable values that can be reused.
 
-Every opcode is a function: `m.add(m.op("x"), m.constant(0))` is an add of anything (captured as `x`) and a constant whose
-elements are all 0, in this order; `m.add_any_order(...)` takes them in either. `match` returns the captures, `explain`
-tells why
-an instruction does not match.
+Every opcode is a function: `m.add(m.op("x"), m.constant(0))` matches an add of anything (captured as `x`) and a
+constant whose elements are all 0, in this order; `m.add_any_order(...)` matches either order. `match` returns the
+captures; `explain` says why an instruction does not match.
 
 >>> import hlotext as hlo
 >>> from hlotext import matchers as m
@@ -55,13 +54,13 @@ __all__ = [
 
 
 def op(name: str | None = None, opcode: str | None = None) -> Pattern:
-    """Any instruction, or any of an opcode, captured under a name (`m::Op`)."""
+    """Matches any instruction, or any with an opcode, and captures it under a name (`m::Op`)."""
     return Pattern(opcode=opcode, capture=name)
 
 
 @remembered
 def parameter(number: int | None = None, name: str | None = None) -> Pattern:
-    """A parameter, or the one of that number (`m::Parameter`)."""
+    """Matches a parameter, or the one with this number (`m::Parameter`)."""
     pattern = Pattern(opcode="parameter", capture=name)
     if number is None:
         return pattern
@@ -74,5 +73,5 @@ def any_of(*patterns: Pattern) -> Pattern:
 
 
 def Not(pattern: Pattern, name: str | None = None) -> Pattern:  # noqa: N802 - `not` is a word of Python, `not_` an opcode
-    """Anything that a pattern does not match; what it would capture is not captured."""
+    """Matches if a pattern does not; its captures are dropped."""
     return Pattern(capture=name, forbidden=(pattern,))

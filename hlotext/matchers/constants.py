@@ -9,9 +9,9 @@ from hlotext.matchers.pattern import Pattern, remembered
 
 @remembered
 def constant(value: Number | Literal | None = None, name: str | None = None) -> Pattern:
-    """A constant; with a value one whose elements are all that (`m::Constant`), by value and type.
+    """Matches a constant; with a value, one whose elements all equal it in value and type (`m::Constant`).
 
-    `True` is a truth value, `1` a whole number of any type, `1.0` a float. A `Literal` is compared to the bit.
+    `True` is a boolean, `1` an integer of any type, `1.0` a float. A `Literal` is compared bit by bit.
     """
     pattern = Pattern(opcode="constant", capture=name)
     if value is None:
@@ -25,17 +25,17 @@ def constant(value: Number | Literal | None = None, name: str | None = None) -> 
 
 
 def constant_scalar(value: Number | None = None, name: str | None = None) -> Pattern:
-    """A constant without dimensions; with a value one that is that (`m::ConstantScalar`)."""
+    """Matches a scalar constant; with a value, one that equals it (`m::ConstantScalar`)."""
     return constant(value, name).with_rank(0)
 
 
 def constant_effective_scalar(value: Number | None = None, name: str | None = None) -> Pattern:
-    """A constant of one element, in however many dimensions (`m::ConstantEffectiveScalar`)."""
+    """Matches a constant with a single element, of any rank (`m::ConstantEffectiveScalar`)."""
     return constant(value, name).with_effective_scalar()
 
 
 def splat(value: Number | None = None, name: str | None = None) -> Pattern:
-    """One value everywhere: a constant, or the broadcast of a scalar one; the capture is the whole."""
+    """Matches a value with equal elements: a constant, or a broadcast of a scalar constant. Captures the whole."""
     scalar = constant_scalar(value)
     broadcast = Pattern(opcode="broadcast", operands=(scalar,), capture=name)
     return Pattern(

@@ -24,7 +24,7 @@ Captures: TypeAlias = dict[str, Any]
 
 @attrs.frozen
 class MatchOptions:
-    """Instructions that a match looks through on the way from user to operand."""
+    """Instructions that matching looks through between a user and its operand."""
 
     opcodes: frozenset[str] = frozenset()
     """Opcodes of one operand that are skipped: `frozenset({"bitcast", "copy"})`."""

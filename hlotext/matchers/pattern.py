@@ -31,7 +31,7 @@ Match: TypeAlias = Mapping[str, Any]
 
 
 class PatternError(ValueError):
-    """Error in a pattern; the message has the reason and, for a text, the position."""
+    """Invalid pattern; the message has the reason and, for a pattern given as text, the position."""
 
 
 MAX_ANY_ORDER = 6
@@ -40,7 +40,7 @@ MAX_ANY_ORDER = 6
 
 @attrs.frozen
 class Condition(sending.Uncopied):
-    """Something that must hold of an instruction beyond opcode and operands."""
+    """A condition on an instruction beyond its opcode and operands."""
 
     text: str
     """The condition in words, for explanations: `it has one user`."""
@@ -115,7 +115,7 @@ class SingleOperand:
 
 @attrs.frozen
 class Pattern:
-    """Pattern of an instruction. Built by the functions of `hlotext.matchers` and the `with_` methods here."""
+    """A pattern that matches instructions. Built by the functions of `hlotext.matchers` and the `with_` methods."""
 
     opcode: str | None = None
     """None: any."""
@@ -165,13 +165,13 @@ class Pattern:
 
     @property
     def shared_names(self) -> frozenset[str]:
-        """The names used by more than one part."""
+        """Capture names that are used more than once in the pattern."""
         return frozenset(name for name, count in self.name_counts.items() if count > 1)
 
     # ---- trying
 
     def match(self, instruction: Instruction, options: MatchOptions = NOTHING_SKIPPED) -> Match | None:
-        """The captures of the first match, in order; None if there is none."""
+        """Returns the captures of the first match, in order; None if the instruction does not match."""
         options = self.options or options
         if options.start:
             instruction = looked_through(instruction, options)
@@ -188,7 +188,7 @@ class Pattern:
         return self.match(instruction) is not None
 
     def explain(self, instruction: Instruction, options: MatchOptions = NOTHING_SKIPPED) -> str | None:
-        """Reason why this does not match, for the attempt that got furthest; None if it matches."""
+        """The reason why an instruction does not match, for the attempt that got furthest; None if it matches."""
         options = self.options or options
         if options.start:
             instruction = looked_through(instruction, options)
@@ -203,61 +203,62 @@ class Pattern:
     def with_predicate(
         self, holds: Callable[[Instruction], bool], text: str = "the predicate holds"
     ) -> Pattern:
-        """This pattern, with a predicate that must hold."""
+        """Requires a predicate to hold; `text` describes it in explanations."""
         return self._and(Condition(text, lambda instruction, _: holds(instruction)))
 
     def _and(self, condition: Condition) -> Pattern:
         return attrs.evolve(self, conditions=(*self.conditions, condition))
 
     def named(self, name: str) -> Pattern:
-        """This pattern, captured under a name."""
+        """This pattern, capturing the instruction under a name."""
         return attrs.evolve(self, capture=name)
 
     def but_not(self, *patterns: Pattern) -> Pattern:
-        """This pattern, unless one of these matches."""
+        """Matches unless one of these patterns matches too."""
         return attrs.evolve(self, forbidden=(*self.forbidden, *patterns))
 
     def through(self, *opcodes: str, fusion: bool = False, start: bool = False) -> Pattern:
-        """This pattern, looking through instructions of these opcodes, or into and out of fusions, at operands.
+        """This pattern, looking through operands of these opcodes, or into and out of fusions.
 
-        With `start` the instruction itself, too: a pattern of what a fusion computes then matches the fusion.
+        `start` also looks through the matched instruction itself, so that a pattern of a fusion's computation matches
+        the fusion.
         """
         return attrs.evolve(self, options=MatchOptions(frozenset(opcodes), fusion, start))
 
     # ---- operands and users
 
     def with_operand(self, number: int, pattern: Pattern) -> Pattern:
-        """With an operand of that number that matches (`WithOperand`)."""
+        """Requires an operand of this number that matches a pattern (`WithOperand`)."""
         return attrs.evolve(self, single_operands=(*self.single_operands, SingleOperand(number, pattern)))
 
     def with_operand_if_present(self, number: int, pattern: Pattern) -> Pattern:
-        """Where there is an operand of that number, it matches (`WithOperandIfPresent`)."""
+        """Requires the operand of this number to match a pattern, if there is such an operand (`WithOperandIfPresent`)."""
         return attrs.evolve(
             self, single_operands=(*self.single_operands, SingleOperand(number, pattern, is_optional=True))
         )
 
     @remembered
     def with_operand_count(self, count: int) -> Pattern:
-        """With exactly `count` operands (`WithNumOperands`)."""
+        """Requires exactly `count` operands (`WithNumOperands`)."""
         return self.with_predicate(lambda i: len(i.operands) == count, f"it has {count} operands")
 
     @remembered
     def with_one_use(self) -> Pattern:
-        """Used in exactly one operand place (`WithOneUse`)."""
+        """Requires exactly one use: one operand of one user (`WithOneUse`)."""
         return self.with_predicate(
             lambda i: sum(user.operands.count(i) for user in i.users) == 1, "it is used in one place"
         )
 
     @remembered
     def with_one_user(self) -> Pattern:
-        """Used by exactly one instruction (`WithOneUser`)."""
+        """Requires exactly one user, which may use the instruction several times (`WithOneUser`)."""
         return self.with_predicate(lambda i: len(i.user_view) == 1, "it has one user")
 
     # ---- shapes
 
     @remembered
     def with_shape(self, shape: Shape | str) -> Pattern:
-        """With that shape, ignoring layouts (`WithShape`); given as a value or as text."""
+        """Requires a shape, given as a value or as text, ignoring layouts (`WithShape`)."""
         text = facts.shape_text(shape)
         return self.with_predicate(
             lambda i: i.shape is not None and i.shape.text_without_layout() == text, f"the shape is {text}"
@@ -265,7 +266,7 @@ class Pattern:
 
     @remembered
     def with_subshape(self, index: Sequence[int], shape: Shape | str) -> Pattern:
-        """With a part of a tuple of that shape, layouts aside (`WithSubshape`): `(1,)` is the second element.
+        """Requires a tuple with this subshape, ignoring layouts (`WithSubshape`). Index `(1,)` is the second element.
 
         >>> import hlotext as hlo
         >>> tuple_ = hlo.parse_instruction("t = (f32[], (s32[4]{0})) tuple(f32[] a, (s32[4]{0}) b)")
@@ -280,7 +281,7 @@ class Pattern:
 
     @remembered
     def with_shape_equal_to(self, name: str) -> Pattern:
-        """With the shape, layouts aside, of what was captured before under a name (`WithShapeCompatibleTo`)."""
+        """Requires the shape of an earlier capture, ignoring layouts (`WithShapeCompatibleTo`)."""
 
         def same(instruction: Instruction, captures: Captures) -> bool:
             other = captures[name].shape
@@ -294,7 +295,7 @@ class Pattern:
 
     @remembered
     def with_element_type(self, *types: ElementType | str) -> Pattern:
-        """With one of these element types (`WithElementType`)."""
+        """Requires one of these element types (`WithElementType`)."""
         names = [str(type_) for type_ in types]
         return self.with_predicate(
             lambda i: i.shape is not None and str(i.shape.element_type) in names,
@@ -303,19 +304,19 @@ class Pattern:
 
     @remembered
     def with_rank(self, rank: int) -> Pattern:
-        """With an array of that rank (`WithRank`)."""
+        """Requires an array of this rank (`WithRank`)."""
         return self.with_predicate(
             lambda i: i.shape is not None and i.shape.is_array and i.shape.rank == rank, f"the rank is {rank}"
         )
 
     @remembered
     def with_effective_scalar(self) -> Pattern:
-        """With one element, in however many dimensions (`IsEffectiveScalar`)."""
+        """Requires a result with a single element, of any rank (`IsEffectiveScalar`)."""
         return self.with_predicate(facts.is_effective_scalar, "it is effectively a scalar")
 
     @remembered
     def with_layout(self, layout: Layout | str) -> Pattern:
-        """With that layout (`WithLayout`), given as a value or as text: `{0,1}`."""
+        """Requires a layout, given as a value or as text such as `{0,1}` (`WithLayout`)."""
         return self.with_predicate(
             lambda i: i.shape is not None and str(i.shape.layout) == str(layout), f"the layout is {layout}"
         )
@@ -324,12 +325,11 @@ class Pattern:
 
     @remembered
     def with_attribute(self, name: str, value: object) -> Pattern:
-        """With an attribute of that value, in any form that edits and builders accept: `(0,)`, `[0]` or `"{0}"` for
-        dimensions.
+        """Requires an attribute value, in any form that edits and builders accept, such as `(0,)`, `[0]` or `"{0}"`.
 
-        A computation may be given by name. An absent attribute has its default value. Raises PatternError for an attribute
-        that the opcode does not
-        have and for an invalid value; a value unknown to hlotext is given as a `RawValue`.
+        A computation may be given by name. A missing attribute has its default value. Raises PatternError for an
+        attribute that the opcode does not have and for an invalid value; give a value unknown to hlotext as a
+        `RawValue`.
         """
         try:
             wanted = facts.attribute(self.opcode, name, value)
@@ -339,17 +339,17 @@ class Pattern:
 
     @remembered
     def with_custom_call_target(self, *targets: str) -> Pattern:
-        """A custom call of one of these targets (`WithCustomCallTarget`)."""
+        """Requires a custom call with one of these targets (`WithCustomCallTarget`)."""
         return self.with_predicate(
             lambda i: i.attributes.get("custom_call_target") in targets, f"it calls {' or '.join(targets)}"
         )
 
     def with_contracting_dims(self, lhs: Sequence[int], rhs: Sequence[int]) -> Pattern:
-        """A dot that sums over these dimensions of its operands (`WithContractingDims`)."""
+        """Requires a dot with exactly these contracting dimensions (`WithContractingDims`)."""
         return self._with_dims("contracting", lhs, rhs)
 
     def with_batch_dims(self, lhs: Sequence[int], rhs: Sequence[int]) -> Pattern:
-        """A dot with these batch dimensions; none where both are empty (`WithBatchDims`)."""
+        """Requires a dot with exactly these batch dimensions (`WithBatchDims`)."""
         return self._with_dims("batch", lhs, rhs)
 
     @remembered
@@ -362,19 +362,22 @@ class Pattern:
 
     @remembered
     def with_replica_groups(self, groups: ReplicaGroups | Sequence[Sequence[int]] | str) -> Pattern:
-        """A collective of these groups, however they are written (`WithReplicaGroups`): `{{0,1},{2,3}}` or `[2,2]<=[4]`."""
+        """Requires a collective with these replica groups in any notation, such as `{{0,1},{2,3}}` or `[2,2]<=[4]`.
+
+        XLA's `WithReplicaGroups`.
+        """
         wanted = facts.groups(groups)
         return self.with_predicate(lambda i: facts.groups_of(i) == wanted, f"the replica groups are {groups}")
 
     @remembered
     def with_sharding(self, sharding: Sharding | str) -> Pattern:
-        """With that sharding, however it is written, metadata aside (`WithSharding`)."""
+        """Requires a sharding in any notation, ignoring its metadata (`WithSharding`)."""
         wanted = facts.sharding(sharding)
         return self.with_predicate(lambda i: facts.has_sharding(i, wanted), f"the sharding is {sharding}")
 
     @remembered
     def with_comparison_direction(self, *directions: str) -> Pattern:
-        """A comparison in one of these directions, `"LT"` for example (`WithComparisonDirection`)."""
+        """Requires a compare with one of these directions, such as `"LT"` (`WithComparisonDirection`)."""
         return self.with_predicate(
             lambda i: str(i.attributes.get("direction")) in directions,
             f"the direction is {' or '.join(directions)}",
@@ -382,7 +385,7 @@ class Pattern:
 
     @remembered
     def with_fusion_kind(self, *kinds: str) -> Pattern:
-        """A fusion of one of these kinds, `"kLoop"` for example (`WithFusionKind`)."""
+        """Requires a fusion of one of these kinds, such as `"kLoop"` (`WithFusionKind`)."""
         return self.with_predicate(
             lambda i: i.opcode == "fusion" and str(i.attributes.get("kind")) in kinds,
             f"the kind is {' or '.join(kinds)}",
@@ -390,8 +393,8 @@ class Pattern:
 
     @remembered
     def with_reducer(self, opcode: str) -> Pattern:
-        """With `to_apply` (or a scatter's or select-and-scatter's combiner) that is one operation on its two parameters.
+        """Requires a reducer (`to_apply`, or the combiner of a scatter) that is one operation on its two parameters.
 
-        In either order where the operation is commutative (XLA's `MatchReductionComputation`).
+        For commutative operations the parameters may be in either order (XLA's `MatchReductionComputation`).
         """
         return self.with_predicate(lambda i: facts.reducer(i) == opcode, f"it reduces by {opcode}")

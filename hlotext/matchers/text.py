@@ -41,9 +41,10 @@ from hlotext.matchers.terms import Line, Reader, Term, Text
 
 
 def parse_pattern(text: str, *, allow_unknown: bool = False) -> Pattern:
-    """The pattern of a text. Raises PatternError for an invalid pattern and, unless `allow_unknown`, for an opcode,
-    attribute or
-    element type that hlotext does not know, since the pattern would silently match nothing.
+    """Parses a pattern from text.
+
+    Raises PatternError for an invalid pattern and, unless `allow_unknown`, for an unknown opcode, attribute or element
+    type, since the pattern would never match.
 
     >>> import hlotext as hlo
     >>> line = hlo.parse_instruction("y = f32[8] all-gather(f32[4] x), dimensions={0}, replica_groups={}")

@@ -1,4 +1,4 @@
-"""A server for agents: `hlotext mcp`, by the model context protocol over stdio, with the extra `mcp`."""
+"""Model Context Protocol server over stdio: `hlotext mcp`, with the extra `mcp`."""
 
 from typing import TYPE_CHECKING
 

@@ -98,7 +98,10 @@ class _Work:
 
 
 def make_server(roots: Sequence[Path], seconds: float = SECONDS) -> Any:
-    """A server that may read what is below some folders; `seconds` is how long a call waits. Raises FileNotFoundError."""
+    """Creates a server that may read files below some folders. Raises FileNotFoundError.
+
+    `seconds` is the time limit of a call.
+    """
     store, work = Store(roots), _Work(seconds)
     server: Any = MCPServer("hlotext", instructions=INSTRUCTIONS, version=hlo.__version__, log_level="ERROR")
 
@@ -177,6 +180,6 @@ def _add_pages(server: Any) -> None:
 
 
 def serve(roots: Sequence[Path]) -> None:
-    """Serves one client over standard input and output. Nothing else is printed there."""
+    """Serves one client over standard input and output. Nothing else is written to stdout."""
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR)
     make_server(roots).run("stdio")

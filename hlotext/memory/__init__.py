@@ -1,4 +1,4 @@
-"""The memory of scheduled modules, exactly as XLA assigns it, from the text alone.
+"""Buffer assignment of scheduled modules, exactly as XLA computes it, from the text alone.
 
 >>> from hlotext import memory
 >>> m = memory.assign(module)  # doctest: +SKIP

@@ -11,7 +11,7 @@ from hlotext.memory.values import Value
 
 
 class Slice(NamedTuple):
-    """The place of one value in an allocation."""
+    """Offset and size of one value in an allocation."""
 
     value: Value
     offset: int
@@ -22,7 +22,7 @@ class Slice(NamedTuple):
 
 @attrs.define(eq=False)
 class Allocation:
-    """One piece of memory."""
+    """A buffer allocation (`BufferAllocation`)."""
 
     number: int
     bytes: int
@@ -55,12 +55,12 @@ class Allocation:
 
     @property
     def is_temporary(self) -> bool:
-        """Neither parameter, result, thread-local nor constant (`IsPreallocatedTempBuffer`)."""
+        """True if it is neither a parameter, a result, thread-local nor a constant (`IsPreallocatedTempBuffer`)."""
         return not (self.is_parameter or self.maybe_live_out or self.is_thread_local or self.is_constant)
 
     @property
     def held_for(self) -> str:
-        """Use of memory held from start to end: `arguments`, `results` or `constants`; empty for temporaries."""
+        """Category of memory that is live throughout: `arguments`, `results` or `constants`; empty for temporaries."""
         if self.is_parameter:
             return "arguments"
         if self.is_constant:
@@ -69,5 +69,5 @@ class Allocation:
 
     @property
     def is_static(self) -> bool:
-        """There from the program's start to its end: a parameter, a constant or a part of the result."""
+        """True if the allocation is live for the whole program: a parameter, a constant or a part of the result."""
         return not self.is_thread_local and not self.is_temporary

@@ -102,7 +102,7 @@ class Assignment:
     _repr_mimebundle_ = mimebundle
 
     def memory_spaces(self) -> tuple[int, ...]:
-        """The memory spaces that hold anything, ascending."""
+        """Numbers of the memory spaces in use, ascending."""
         return tuple(sorted({a.memory_space for a in self.allocations if not a.is_thread_local}))
 
     def peak(self, memory_space: int = 0) -> Peak:
@@ -110,7 +110,7 @@ class Assignment:
         return peaks.peak(self, memory_space)
 
     def timeline(self, memory_space: int = 0) -> tuple[tuple[int, int], ...]:
-        """(moment, live bytes) for every moment of the schedule, static ones included."""
+        """The live bytes at each time of the schedule, including static allocations, as (time, bytes)."""
         return tuple(enumerate(peaks.timeline(self, memory_space)))
 
     @functools.cached_property
@@ -150,8 +150,7 @@ class Assignment:
 
     @property
     def fast_memory(self) -> FastMemory | None:
-        """Bounds of XLA's allocation in the chip's fast memory; None without one or its places, and for what was read from
-        files."""
+        """Bounds on XLA's allocation in the chip's fast memory; None if there is none, or if read from files."""
         if self.model is None or self.platform is None or self.buffers is None or not self.places_fast_memory:
             return None
         estimate = sum(heap.bytes for heap in self.heaps if heap.is_assigned_before)
@@ -178,7 +177,7 @@ class Assignment:
 
     @property
     def xla_peak(self) -> int | None:
-        """`peak_memory_in_bytes` of JAX's `memory_analysis()`; on CPU the static part only.
+        """`peak_memory_in_bytes` of JAX's `memory_analysis()`; on CPU, the static part only.
 
         None if read from files, which do not contain it.
         """
@@ -186,12 +185,12 @@ class Assignment:
 
     @property
     def statistics(self) -> MemoryStatistics:
-        """The numbers of JAX's `memory_analysis()`, by its names."""
+        """The figures of JAX's `memory_analysis()`, under its names."""
         return peaks.statistics(self)
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all allocations."""
+        """Total bytes of all allocations."""
         return sum(allocation.bytes for allocation in self.allocations)
 
 
@@ -204,21 +203,25 @@ def assign(
     age: XlaAge | date | str | None = None,
     places_fast_memory: bool = True,
 ) -> Assignment:
-    """Assigns the memory of a module, from its text alone, as XLA's compiler for that platform does.
+    """Computes the buffer assignment of a module from its text, as XLA's compiler for the platform does.
 
-    Cached until the module is edited, except with `aliases`: callers must not modify it.
+    Cached until the module is edited, except with `aliases`; callers must not modify it. Assumptions, such as an
+    unknown chip or a missing schedule (the order of the text is then used), are listed in `notes`.
 
-    The platform is derived from the text if possible; `platform` (`cpu`, `gpu`, `tpu`) sets it. On TPU rules depend on the
-    chip: without `chip` one that fits the text is assumed, and `notes` says so. Without a schedule the order of the text is
-    used, and `notes` says that too. With `aliases` (output index to parameter
-    number and index) these outputs lie in parameters, not those that the header names. Rules differ with the age of XLA
-    too: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells, else the newest is taken.
-    On TPU the places in the chip's fast memory take most of the time; without `places_fast_memory` they are left out unless
-    they are known already, and all other memory is the same.
+    Args:
+        module: The module.
+        platform: `cpu`, `gpu` or `tpu`; None detects it from the text.
+        chip: The TPU chip, whose rules apply; None assumes one that fits the text.
+        aliases: Aliases from output index to parameter number and index, replacing those of the header.
+        age: The XLA version whose rules apply: an XlaAge, a date or a jaxlib release ("0.10.2"); None detects it from
+            the text, else assumes the newest.
+        places_fast_memory: Compute offsets in the fast memory of a TPU, which takes most of the time. If False they are
+            omitted unless already known; everything else is the same.
 
-    Raises MemoryModelError (a ValueError) where memory cannot be told: no entry, recursion, shapes that are missing, do not
-    fit or have no known size, an ill-formed module, or a platform that is neither told nor given; ValueError
-    for what is no age.
+    Raises:
+        MemoryModelError: Memory cannot be determined: no entry, recursion, missing or inconsistent shapes, an invalid
+            module, or an unknown platform (a ValueError).
+        ValueError: `age` is not an age of XLA.
     """
     known_chip = chip_named(chip) if isinstance(chip, str) else chip
     backend = _backend(module, platform, known_chip)

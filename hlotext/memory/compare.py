@@ -17,7 +17,7 @@ Key = tuple[str, tuple[int, ...], bool]
 
 @attrs.frozen
 class AssignmentDifference:
-    """One thing that two assignments say differently."""
+    """A difference between two assignments."""
 
     item: str
     """Kind of the compared item: `values`, `live range`, `offset`, `allocation` ..."""
@@ -33,11 +33,12 @@ class AssignmentDifference:
 
 
 def differences(read: Assignment, computed: Assignment) -> tuple[AssignmentDifference, ...]:
-    """All differences, those of values before those of offsets. Numbers of values and allocations are not compared.
+    """All differences between an assignment read from XLA's files and the computed one.
 
-    Values are identified by name, index and being a phi; the order of positions and uses does not count. Where a text writes
-    elements of tuples as `BASE#I`, it does not show when XLA extracts them: then moments are counted without these on both
-    sides, and a life that ends with one is compared by its beginning.
+    Differences of values come before those of offsets. Ids of values and allocations are not compared, nor is the order
+    of positions and uses; values are identified by name, index and being a phi. If a text writes tuple elements as
+    `BASE#I`, it does not show when XLA extracts them: times are then counted without these instructions on both sides,
+    and a live range that ends with one is compared by its start only.
     """
     return tuple(_differences(read, computed))
 

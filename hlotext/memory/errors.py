@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class MemoryModelError(ValueError):
-    """The memory of a module, or of one of XLA's files, cannot be determined; `str()` is one line with the reason."""
+    """Memory cannot be determined from a module or from XLA's files. `str()` is one line with the reason."""

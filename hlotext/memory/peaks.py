@@ -34,7 +34,7 @@ class Peak:
 
 @attrs.frozen
 class MemoryStatistics:
-    """Figures of JAX's `memory_analysis()` under its names; None where the text is not enough."""
+    """The figures of JAX's `memory_analysis()`, under its names; None if the text is not sufficient."""
 
     argument_size_in_bytes: int
     output_size_in_bytes: int

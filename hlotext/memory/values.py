@@ -24,9 +24,9 @@ class Use(NamedTuple):
 
 
 class Value:
-    """A value: a part of a result defined by an instruction, or a phi that merges several.
+    """An HLO value (`HloValue`): defined by part of an instruction's result, or a phi that merges several values.
 
-    It is identified by the name of its instruction and its index.
+    Identified by the name of its defining instruction and the shape index.
     """
 
     __slots__ = (
@@ -71,9 +71,9 @@ class Value:
 
     @property
     def positions(self) -> tuple[tuple[Instruction | str, ShapeIndex], ...]:
-        """Positions, the definition first: (instruction, shape index).
+        """Positions as (instruction, shape index), starting with the definition.
 
-        A name for an instruction that is not in the text.
+        An instruction that is not in the text is given by name.
         """
         flat = self._positions
         first = self.instruction if self.instruction is not None else self.name
@@ -96,28 +96,28 @@ class Value:
         return tuple(found)
 
     def lives_at(self, time: int) -> bool:
-        """True if it lives at a moment of the schedule."""
+        """True if the value is live at a time of the schedule."""
         return self.live_range is not None and self.live_range[0] <= time <= self.live_range[1]
 
     def add_position(self, instruction: Instruction | str, index: ShapeIndex) -> None:
-        """Notes one more place where it is found."""
+        """Adds a position where the value is found."""
         self._positions += (instruction, index)
 
     def add_use(self, user: Instruction | str, operand_number: int, operand_index: ShapeIndex) -> None:
-        """Notes one more operand through which it may be read."""
+        """Adds an operand through which the value may be read."""
         self._uses += (user, operand_number, operand_index)
 
     def flat_positions(self) -> list[Instruction | str | ShapeIndex]:
-        """The positions but the first, as instruction, index, instruction, index ...: what analyses walk."""
+        """Positions except the first, flattened: instruction, index, instruction, index ... For analyses."""
         return self._positions
 
     def flat_uses(self) -> list[Instruction | str | int | ShapeIndex]:
-        """The uses as user, operand number, operand index, user ...: what analyses walk."""
+        """Uses, flattened: user, operand number, operand index, user ... For analyses."""
         return self._uses
 
     @property
     def key(self) -> tuple[str, ShapeIndex, bool]:
-        """Identity within a module: name, index, and whether it is a phi."""
+        """Key within the module: name, shape index, and whether it is a phi."""
         return self.name, self.index, self.is_phi
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Messages of XLA's compilers and of JAX, parsed from any log: the failure, the amount requested, and the location.
+"""Parser for messages of XLA's compilers and of JAX in logs: the failure, the memory requested, and the location.
 
 >>> from hlotext import messages
 >>> for message in messages.read(open("train.log").read()):    # doctest: +SKIP

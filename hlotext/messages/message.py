@@ -12,7 +12,7 @@ from hlotext.ir.values.value import mimebundle
 
 @attrs.frozen
 class ListedAllocation:
-    """One row of a table of allocations. Sizes are bytes, as exact as the two digits that are printed."""
+    """A row in a table of allocations. Sizes are in bytes, with the precision of the two printed digits."""
 
     size: float
     unpadded: float | None = None
@@ -49,12 +49,12 @@ class Memory:
 
     @property
     def has_parts(self) -> bool:
-        """True if it says what takes the memory, not the total alone."""
+        """True if the message breaks the memory down, rather than giving only the total."""
         return bool(self.allocations) or self.program is not None
 
     @property
     def must_go(self) -> float | None:
-        """Bytes that have to go: what is exceeded, or the difference."""
+        """Bytes that must be saved: the stated excess, or requested minus available; None if unknown."""
         if self.excess is not None or self.used is None or self.capacity is None:
             return self.excess
         return max(0.0, self.used - self.capacity)
@@ -62,7 +62,7 @@ class Memory:
 
 @attrs.frozen
 class Message:
-    """One message."""
+    """A message of a compiler or of JAX."""
 
     kind: str
     """`hbm`, `vmem`, `smem`, `allocation`, `remat`, `kernel`, `slow-folding`, `slow-compile`, `donation`, `deleted`,
@@ -107,7 +107,7 @@ class Message:
 
 @attrs.frozen
 class Messages(Sequence[Message]):
-    """The messages of a text, in its order; one that is printed twice is one."""
+    """The messages of a text, in order and without duplicates."""
 
     messages: tuple[Message, ...] = ()
 
@@ -125,5 +125,5 @@ class Messages(Sequence[Message]):
         return self.messages[index]
 
     def of(self, kind: str) -> tuple[Message, ...]:
-        """Those of a kind."""
+        """Messages of one kind."""
         return tuple(message for message in self.messages if message.kind == kind)

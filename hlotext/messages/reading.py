@@ -40,10 +40,11 @@ _KEY_END = re.compile(r"PERSISTENT\s+COMPILATION\s+CACHE\s+(?:MISS|HIT)\s+for\s+
 
 
 def read(text: str) -> Messages:
-    """The messages of XLA's compilers and of JAX in a text: a log with or without prefixes, a traceback, lines of JSON.
+    """Finds messages of XLA's compilers and of JAX in a log, with or without prefixes, a traceback, or JSON lines.
 
-    One that is printed several times, by several processes or in a chain of exceptions, is one. Colors, and folds at a number
-    of columns are removed, the latter in texts of up to 8 MiB: of several readings that with the most facts is taken.
+    Duplicates from several processes or chained exceptions are merged. Colors and hard line wraps are removed, the
+    latter in texts of up to 8 MiB; if a text can be unwrapped in several ways, the one that yields the most facts is
+    used.
     """
     readings = [_read(plain) for plain in plain_texts(text)]
     return Messages(tuple(map(_on_one_line, max(readings, key=_facts))))

@@ -44,7 +44,7 @@ _WORTH = 0.01
 
 
 def remedies(message: Message) -> tuple[str, ...]:
-    """Changes that help, the most certain first, of memory what can save most; empty where none is known."""
+    """Suggested remedies, most certain first, or largest saving first for memory; empty if none is known."""
     return tuple(_remedies(message))
 
 

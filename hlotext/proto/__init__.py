@@ -1,4 +1,4 @@
-"""XLA's protos: modules in and out, and profiler traces. Needs the extra `proto`."""
+"""Reading and writing XLA's protos: modules and profiler traces. Needs the extra `proto`."""
 
 from __future__ import annotations
 

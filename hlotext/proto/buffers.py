@@ -64,7 +64,7 @@ class HeapEvent:
 
 @attrs.frozen
 class ProtoBuffers:
-    """Buffer assignment of an `HloProto`."""
+    """The buffer assignment in an `HloProto`."""
 
     module: Module
     buffers: tuple[LogicalBuffer, ...]
@@ -76,7 +76,7 @@ class ProtoBuffers:
 
 
 def read_buffers(data: bytes, name: str = "") -> ProtoBuffers | None:
-    """The buffer assignment of a serialized `HloProto`; None for a file without one. Raises ProtoError."""
+    """Reads the buffer assignment of a serialized `HloProto`; None if it has none. Raises ProtoError."""
     if kind_of(data, name) != PROTO:
         return None
     spans: dict[int, tuple[int, int]] = {}

@@ -27,7 +27,7 @@ class Span(NamedTuple):
 
 
 def kind_of(data: bytes, name: str = "") -> str:
-    """Detects which of XLA's messages these bytes are. Raises ProtoError for none of them."""
+    """Detects the message type of serialized bytes. Raises ProtoError if it is none of XLA's."""
     fields: dict[int, int] = {}
     first: tuple[int, int] | None = None
     try:
@@ -107,7 +107,7 @@ def _first_fields(data: bytes, start: int, end: int) -> dict[int, int]:
 
 
 class Modules(Sequence[Module]):
-    """The modules of a file, each read when it is first asked for."""
+    """The modules of a file, each parsed on first access."""
 
     def __init__(self, spans: list[Span], read: Callable[[Span], Module]) -> None:
         self._spans = spans
@@ -116,7 +116,7 @@ class Modules(Sequence[Module]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the modules in the file, without reading them."""
+        """Names of the modules, without parsing them."""
         return tuple(span.name for span in self._spans)
 
     def __len__(self) -> int:
@@ -145,7 +145,7 @@ class Modules(Sequence[Module]):
 
 
 def read_modules(data: bytes | str, name: str = "") -> Modules:
-    """The modules of a file of one of the four kinds. Raises ProtoError, MissingProtobuf."""
+    """Reads the modules of a file of any of the four message types. Raises ProtoError, MissingProtobuf."""
     if isinstance(data, str):
         raise ProtoError("a proto was opened as text; open it in binary mode", name=name)
     if len(data) >= MAX_SIZE:
@@ -172,7 +172,7 @@ def _module_at(data: bytes, name: str, kind: str, span: Span) -> Module:
 
 
 def read_first(data: bytes | str, name: str = "") -> Module:
-    """The module of a file. Raises ProtoError, for a trace with several of them too; MissingProtobuf."""
+    """Reads the only module of a file. Raises ProtoError, also for a trace with several modules; MissingProtobuf."""
     modules = read_modules(data, name)
     if len(modules) == 1:
         return modules[0]
@@ -183,14 +183,14 @@ def read_first(data: bytes | str, name: str = "") -> Module:
 
 
 def wrapped(module: bytes) -> bytes:
-    """The serialized `HloProto` of a serialized `HloModuleProto`."""
+    """Wraps a serialized `HloModuleProto` in an `HloProto`."""
     return field(1, module)
 
 
 def with_config(proto: bytes, module: Module) -> bytes:
-    """The serialized `HloModuleProtoWithConfig` of a module and its `HloModuleProto`: with what `outside_of_proto` names.
+    """Serializes an `HloModuleProtoWithConfig` from a module and its `HloModuleProto`.
 
-    What a config holds beside that, flags of the compiler, is left out. Raises ProtoError.
+    Adds what `outside_of_proto` lists; other parts of a config, such as compiler flags, are not set. Raises ProtoError.
     """
     given = module._attributes
     layout = next(
@@ -210,6 +210,6 @@ def with_config(proto: bytes, module: Module) -> bytes:
 
 
 def outside_of_proto(module: Module) -> tuple[str, ...]:
-    """The attributes of the header that `HloModuleProto` has no field for: in XLA they belong to the module's config."""
+    """Header attributes without a field in `HloModuleProto`; in XLA they belong to the module's config."""
     names = (*CONFIG_NUMBERS.values(), "alias_passthrough_params", *CONFIG_FLAGS.values())
     return tuple([name for name in names if name in module._attributes])

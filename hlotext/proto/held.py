@@ -114,9 +114,9 @@ KINDS = (
 
 
 def from_object(value: Any) -> Module | None:
-    """The module of an object; None for one that is of no kind here.
+    """Converts an object of JAX or jaxlib to a module; None if it is not of a supported kind.
 
-    Raises InputError, a line that says which call gives HLO, or what is missing.
+    Raises InputError, with the call that would return HLO, or with what is missing.
     """
     for kind in KINDS:
         if kind.is_object is not None and kind.is_object(value):
@@ -125,7 +125,10 @@ def from_object(value: Any) -> Module | None:
 
 
 def converted(data: bytes, name: str) -> bytes:
-    """The serialized HloModuleProto of what is a program of another kind; all else as it is. Raises InputError as above."""
+    """Converts StableHLO or another supported kind of program to a serialized HloModuleProto.
+
+    Other data is returned as is. Raises InputError if the conversion fails.
+    """
     for kind in KINDS:
         if kind.is_data is not None and kind.is_data(data):
             made = _proto(kind, data, name)

@@ -12,9 +12,9 @@ _KINDS = (MODULE, PROTO, WITH_CONFIG)
 
 
 def to_json(data: bytes, kind: str = MODULE) -> str:
-    """A serialized message as JSON, fields by the names of XLA's schema. Raises ProtoError, MissingProtobuf.
+    """Converts a serialized message to JSON, with XLA's field names. Raises ProtoError, MissingProtobuf.
 
-    Fields that the schema lacks are left out: JSON has no place for them.
+    Unknown fields are dropped, since JSON cannot represent them.
     """
     json_format = _json_format()
     try:
@@ -26,7 +26,10 @@ def to_json(data: bytes, kind: str = MODULE) -> str:
 
 
 def from_json(text: str) -> bytes:
-    """The serialized message of such a JSON: a module, or what holds one. Raises ProtoError, MissingProtobuf."""
+    """Parses protobuf's JSON of a module, or of a message that contains one, to the serialized message.
+
+    Raises ProtoError, MissingProtobuf.
+    """
     json_format = _json_format()
     reason = ""
     for kind in _KINDS:

@@ -34,9 +34,9 @@ _COMPUTATION_TAG = _COMPUTATIONS << 3 | BYTES
 def read_module(
     data: bytes, name: str = "", start: int = 0, end: int | None = None, *, careful: bool = False
 ) -> Module:
-    """The module of a serialized `HloModuleProto`, which may be a part of a file. Raises ProtoError.
+    """Reads a module from a serialized `HloModuleProto`, which may be part of a file. Raises ProtoError.
 
-    With `careful` every instruction is read field by field, which is slower and gives the same.
+    `careful` reads every instruction field by field, which is slower and gives the same result.
     """
     return _read(data, name, start, len(data) if end is None else end, None, careful)
 

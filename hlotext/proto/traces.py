@@ -85,7 +85,7 @@ def _is_proto(data: bytes, start: int, end: int) -> bool:
 
 @attrs.frozen
 class DeviceTime:
-    """Time of one operation on one device, in all runs in the trace."""
+    """Total time of one operation on one device in a trace."""
 
     device: str
     """The name of the device's plane, `/device:GPU:0`; of a CPU `CPU`, with the number of several devices `CPU:0`."""
@@ -96,7 +96,7 @@ class DeviceTime:
 
 @attrs.frozen
 class OpTime:
-    """Time of one operation in all runs in the trace, including its callees."""
+    """Total time of one operation in a trace, including its callees."""
 
     devices: tuple[DeviceTime, ...]
     """On each device, the slowest first."""
@@ -107,28 +107,28 @@ class OpTime:
 
     @property
     def count(self) -> int:
-        """Kernels on all devices; on the CPU how often it ran, in a loop as often as the loop did."""
+        """Number of kernels on all devices; on CPU, number of executions, iterations of loops included."""
         return sum(one.count for one in self.devices)
 
     @property
     def seconds(self) -> float:
-        """On the device on which it took longest: devices work side by side."""
+        """Seconds on the slowest device, since devices run in parallel."""
         return self.devices[0].seconds if self.devices else 0.0
 
     @property
     def total_seconds(self) -> float:
-        """On all devices together."""
+        """Seconds summed over all devices."""
         return sum(one.seconds for one in self.devices)
 
     @property
     def mean_seconds(self) -> float:
-        """Of those devices that ran it."""
+        """Mean seconds over the devices that executed it."""
         return self.total_seconds / len(self.devices) if self.devices else 0.0
 
 
 @attrs.define(eq=False)
 class TracedModule:
-    """One program of a trace."""
+    """A module in a trace."""
 
     name: str
     """The module's name, without the program's id."""
@@ -149,35 +149,35 @@ class TracedModule:
 
     @property
     def module(self) -> Module:
-        """The module, read when it is first asked for. Raises ProtoError."""
+        """The module, parsed on first access. Raises ProtoError."""
         if self._module is None:
             self._module = self._read()
         return self._module
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The devices on which its operations ran."""
+        """Devices that executed the module."""
         return tuple(sorted({one.device for time in self.times.values() for one in time.devices}))
 
     @property
     def counts_kernels(self) -> bool:
-        """True if `count` is of kernels; False for programs that ran on the CPU."""
+        """True if `count` is the number of kernels; False for programs that ran on CPU."""
         return any(name.startswith("/device:") for name in self.devices)
 
     _repr_mimebundle_ = mimebundle
 
     def time_of(self, instruction: Instruction) -> OpTime | None:
-        """Time of an instruction of the module; None if the trace does not have it.
+        """Time of an instruction of the module; None if it is not in the trace.
 
-        Instructions inside of a fusion have no time of their own. Of operations of several computations with one name the
-        time is that of all.
+        Instructions inside a fusion have no time of their own. Operations of the same name in several computations
+        share one time.
         """
         return self.times.get(instruction.name)
 
 
 @attrs.frozen
 class Trace:
-    """A profiler's trace, as far as it is about modules."""
+    """A profiler's trace, reduced to modules and their operations."""
 
     modules: tuple[TracedModule, ...]
     """The programs whose modules it holds, in the order of the file."""
@@ -190,7 +190,7 @@ class Trace:
 
 
 def read_trace(data: bytes, name: str = "") -> Trace:
-    """The modules of a serialized `XSpace`, with what ran how often and how long. Raises ProtoError."""
+    """Reads the modules and operation times of a serialized `XSpace`. Raises ProtoError."""
     found = module_spans(data, name)
     seen, unnamed = programs(data, name)
     modules = []

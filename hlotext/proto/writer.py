@@ -40,10 +40,15 @@ _SEPARATE = frozenset({"metadata", "control-predecessors"})
 
 
 def write_module(module: Module, *, fill_elided: bool = False) -> bytes:
-    """The serialized `HloModuleProto` of a module.
+    """Serializes a module to an `HloModuleProto`.
 
-    With `fill_elided` constants whose values the text leaves out are written as zeros. Raises ProtoError: without it for such
-    constants, by name; for what no proto holds (opcodes and attributes that it has no field for, text that is not UTF-8).
+    Args:
+        module: The module.
+        fill_elided: Write elided constants as zeros.
+
+    Raises:
+        ProtoError: A constant is elided (unless `fill_elided`), or the module has something that no proto can hold,
+            such as opcodes and attributes without a field, or text that is not UTF-8.
     """
     module.materialize()
     try:

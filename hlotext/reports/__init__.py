@@ -1,8 +1,7 @@
-"""Writers of findings: for people, for code hosts and CI servers, as SARIF, as JSON.
+"""Writers of findings: text for people, formats of code hosts and CI servers, SARIF, JSON.
 
-What the readers, the verifier and the linter find is one record, `Finding`, and for each format there is one writer
-of a `FindingsReport` of them.
-Knows nothing of what was checked. What goes out goes through `escape`, so that nothing in it acts where it is shown.
+Parser, verifier and linter report the same record, `Finding`; each format has one writer, a function of a
+`FindingsReport`. Module text is escaped by `escape`, so that it is inert in the output.
 """
 
 from hlotext.findings import escape

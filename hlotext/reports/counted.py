@@ -13,7 +13,7 @@ from hlotext.reports.report import FindingsReport
 
 
 def counted_document(report: FindingsReport) -> dict[str, Any]:
-    """The `document` without findings, and `statistics` in their place."""
+    """The `document` with `statistics` instead of findings."""
     return {
         **document(attrs.evolve(report, findings=[])),
         "summary": document(report)["summary"],

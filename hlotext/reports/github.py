@@ -14,7 +14,7 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE
 
 
 def github(report: FindingsReport) -> str:
-    """One `::error file=...,line=...::message` for each finding."""
+    """GitHub workflow commands: one `::error file=...,line=...::message` per finding."""
     return "".join(f"{_command(finding, report)}\n" for finding in report.findings)
 
 

@@ -16,7 +16,10 @@ _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE
 
 
 def gitlab(report: FindingsReport) -> str:
-    """A JSON list. GitLab wants each fingerprint once, so equal ones are numbered."""
+    """GitLab code-quality report, a JSON array.
+
+    Duplicate fingerprints are numbered, since GitLab requires unique ones.
+    """
     seen: Counter[str] = Counter()
     rows = []
     for finding in report.findings:

@@ -23,15 +23,15 @@ _LINE = re.compile(r"(?P<gutter>  +\d* ?\| )(?P<rest>.*)")
 
 
 def full(report: FindingsReport) -> str:
-    """Each finding in several lines, with an empty line between two."""
+    """Every finding as `full_text`, separated by blank lines."""
     return "\n".join(f"{full_text(finding, report.with_origin)}\n" for finding in report.findings)
 
 
 def full_text(finding: Finding, with_origin: bool = False, width: int | None = None) -> str:
-    """One finding: place and message, the line with a caret, where it comes from and what it costs, remedy.
+    """A finding in full: location and message, source line with caret, origin and cost, remedy.
 
-    With a `width`, which terminals have, the place is above the message, lines of the source are cut around the caret,
-    and sentences are wrapped.
+    With a `width` (terminals), the location is above the message, source lines are truncated around the caret, and
+    sentences are wrapped.
     """
     if width is not None:
         return "\n".join([*_head(finding, width), *_fitted(_lines(finding, with_origin)[1:], width)])
@@ -151,7 +151,7 @@ def _short(count: int) -> str:
 
 
 def coloured(finding: Finding, with_origin: bool = False, width: int | None = None) -> Text:
-    """`full_text` in color: severity, place, caret and help."""
+    """`full_text` in color, with styles for severity, location, caret and help."""
     from rich.text import Text
 
     style, mark = _STYLES[finding.severity], _mark(finding)
@@ -183,18 +183,18 @@ _SOUGHT = ("  saves: ", "  from: ")
 
 
 def concise(report: FindingsReport) -> str:
-    """One line for each finding, for people and editors."""
+    """One line per finding, for people and editors."""
     return "".join(f"{concise_line(finding)}\n" for finding in report.findings)
 
 
 def concise_line(finding: Finding) -> str:
-    """`file:line:column: warning[C101]: message`."""
+    """A finding on one line: `file:line:column: warning[C101]: message`."""
     text = f"{finding.place}: {finding.severity.value}[{finding.code}]: {finding.message}"
     return escape.line(" ".join(text.split()))
 
 
 def summary(findings: Iterable[Finding], files: int) -> str:
-    """One line that counts: `2 errors, 1 note in 3 files`."""
+    """Summary line, such as `2 errors, 1 note in 3 files`."""
     return f"{by_severity(findings) or 'no findings'} in {pluralize(files, 'file')}"
 
 

@@ -15,12 +15,12 @@ from hlotext.reports.report import FindingsReport
 
 
 def json(report: FindingsReport) -> str:
-    """The `document` as text."""
+    """The `document` as JSON text."""
     return escape.json(document(report)) + "\n"
 
 
 def document(report: FindingsReport) -> dict[str, Any]:
-    """One object: the files that were looked at, the findings in order, and how many there are of each severity."""
+    """The report as a JSON object: the checked files, the findings in order, and their number by severity."""
     counts = Counter(finding.severity for finding in report.findings)
     cut = {} if report.total is None else cut_json(report)
     return {
@@ -39,7 +39,7 @@ def cut_json(report: FindingsReport) -> dict[str, Any]:
 
 
 def json_lines(report: FindingsReport) -> str:
-    """One JSON object a line, for streams, each as `json` has it in `findings`."""
+    """JSON Lines: one finding per line, as in `findings` of `json`."""
     return "".join(f"{escape.json(finding_json(finding, report), None)}\n" for finding in report.findings)
 
 

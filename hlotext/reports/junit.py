@@ -11,7 +11,7 @@ from hlotext.reports.report import FindingsReport
 
 
 def junit(report: FindingsReport) -> str:
-    """The document. A file without findings is one test that passed."""
+    """JUnit XML. A file without findings is one passed test."""
     root = ET.Element("testsuites", name="hlotext", tests=str(0), failures=str(len(report.findings)))
     by_file: dict[str, list[Finding]] = {file: [] for file in report.files}
     for finding in report.findings:

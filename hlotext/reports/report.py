@@ -12,7 +12,7 @@ from hlotext.findings.finding import Finding
 
 @attrs.frozen
 class FindingsReport:
-    """Findings in some files."""
+    """Findings of a run over some files."""
 
     findings: Sequence[Finding]
     files: Sequence[str]

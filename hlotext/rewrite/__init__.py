@@ -1,4 +1,4 @@
-"""Changing modules: a builder, rewrites by pattern, passes and pipelines.
+"""Transforming modules: a builder, rewrite rules, passes and pipelines.
 
 >>> import hlotext as hlo
 >>> from hlotext import matchers as m, rewrite
@@ -9,20 +9,22 @@
 >>> rewrite.apply_rules(module, [sine_to_cosine])
 {'sine_to_cosine': 1}
 
-- Rules: `rule` (op lines), `pattern` (a function), `apply_rules`, `load_rules`, `read_rules`, `ApplyRules` (rules as a pass).
-- What rules and passes edit with: `Rewrite` (in a rule), `Editor` (in a pass of your own), `hlotext.rewrite.kit`.
+- Rules: `rule` (op lines), `pattern` (a function), `apply_rules`, `load_rules`, `read_rules`, `ApplyRules` (rules as a
+  pass).
+- Editing: `Rewrite` (in a rule), `Editor` (in a pass of your own), `kit`.
 - New instructions and computations: `Builder`, `shape_of`, `clone_instruction`, `clone_computation`,
   `import_computation`.
-- Arguments and results: `add_parameter`, `remove_parameter`, `add_result`, `remove_result`,
-  `change_entry_layout`, `donate`.
-- Changes that others follow: `change_shape`, `change_operands`, `change_attributes`, `convert_region`.
+- Arguments and results: `add_parameter`, `remove_parameter`, `add_result`, `remove_result`, `change_entry_layout`,
+  `donate`.
+- Propagated changes: `change_shape`, `change_operands`, `change_attributes`, `convert_region`.
 - Loops: `add_loop_value`, `keep_loop_values`, `annotate_loop`.
-- Parts: `outline`, `inline`, `extract`, `insert_after`, `sink_constants`, `reduce` (the smallest module that still fails).
+- Regions: `outline`, `inline`, `extract`, `insert_after`, `sink_constants`, `reduce` (the smallest module that still
+  fails).
 - Order: `depends_on`, `move_after`, `next_instruction`, `previous_instruction`.
-- Passes of the library: `PASSES`, `parse_passes`, `make_pass`, `Pipeline`, `bisect`.
+- Built-in passes: `PASSES`, `parse_passes`, `make_pass`, `Pipeline`, `bisect`.
 
 Single edits are methods and attributes of the nodes: `Instruction.replace_with`, `Instruction.attributes`,
-`Computation.root`, `Module.transaction`. `hlotext.interop.jax` has `register_pass`, `run` and `assert_equivalent`.
+`Computation.root`, `Module.transaction`. `jax` has `register_pass`, `run` and `assert_equivalent`.
 """
 
 from typing import TYPE_CHECKING

@@ -24,15 +24,15 @@ Argument: TypeAlias = "int | tuple[int, ShapeIndex]"
 def donate(
     module: Module, buffers: Mapping[Argument, ShapeIndex | int | None], kind: AliasKind | str = AliasKind.MAY
 ) -> None:
-    """Lets results take the buffers of arguments: the header's `input_output_alias` and `buffer_donor`.
+    """Donates buffers of arguments to results: sets `input_output_alias` and `buffer_donor` in the header.
 
-    What the header says of other arguments stays. To take a donation back, delete or set `module.attributes[...]`.
+    Entries of other arguments are kept. To revoke a donation, delete or set `module.attributes[...]`.
 
     Args:
-        module: Is changed in place.
-        buffers: Which element of the result each argument's buffer is for; `()` where the result is an array; None: any
-            result, chosen by XLA.
-        kind: `may-alias`, or `must-alias`: the caller has to pass a buffer of its own.
+        module: The module, modified in place.
+        buffers: For each argument, the element of the result that gets its buffer; `()` if the result is an array; None
+            for any result, chosen by XLA.
+        kind: `may-alias` or `must-alias`, which requires callers to pass a buffer of their own.
 
     Raises:
         EditError: No such argument or result, one of another type or size, or two arguments for one result; nothing is

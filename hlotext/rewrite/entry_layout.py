@@ -24,12 +24,17 @@ def change_entry_layout(
 ) -> None:
     """Changes the layouts of a program's arguments and results, and the header's `entry_computation_layout`.
 
-    `parameters` maps parameter numbers (with an index for an array inside a tuple) to layouts, `results` for the result
-    or arrays of it. Before layouts are assigned the header and the entry's own shapes are all that changes, and XLA goes on
-    from there. In a scheduled module layouts are final, so a copy is put behind the parameter, or in front of the root,
-    that lays the array out as the program computes with it. Layouts are values or texts: `"{0,1}"`, where arrays are tiled
-    with the TPU compiler's tiles if it has none. Raises EditError, and
-    changes nothing, where there is no such array or the layout does not fit it.
+    Before layout assignment, only the header and the entry's own shapes change. In a scheduled module, where layouts
+    are final, copies are inserted after parameters and before the root to convert from and to the program's layouts.
+
+    Args:
+        module: The module, modified in place.
+        parameters: Layouts by parameter number (with an index for an array inside a tuple).
+        results: The layout of the result, or of arrays in it by index. Layouts are values or text such as `"{0,1}"`;
+            where arrays are tiled, those without tiles get the TPU compiler's.
+
+    Raises:
+        EditError: There is no such array, or the layout does not fit it; nothing is changed then.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("HloModule m, is_scheduled=true, entry_computation_layout={(f32[2,3]{1,0})->f32[2,3]{1,0}}\\n"

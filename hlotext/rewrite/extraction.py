@@ -18,10 +18,10 @@ from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination, remove_unrea
 
 
 def extract(instruction: Instruction, depth: int | None = None) -> Module:
-    """A new module that computes one instruction, with its operands up to a distance of `depth` (None: all).
+    """Extracts an instruction into a new module, with its operands up to a distance of `depth` (None: all).
 
-    More distant values become parameters; called computations are copied whole. The source module stays as it is.
-    Raises EditError for an instruction without a shape or outside a module.
+    More distant values become parameters; called computations are copied. The original module is not modified. Raises
+    EditError for an instruction without a shape or outside a module.
     """
     computation = instruction.computation
     if computation is None or computation.module is None or instruction.shape is None:

@@ -18,12 +18,11 @@ from hlotext.rewrite.kit.builder import Builder
 def import_computation(
     module: Module, computation: Computation, name: str | None = None, before: Computation | None = None
 ) -> Computation:
-    """A copy of another module's computation, with its callees, inserted before the entry or another computation.
+    """Copies a computation with its callees from another module, inserting it before the entry or another computation.
 
-    The source stays as it is. Computations and instructions get unused names. References to the source are translated:
-    stack-frame ids become file and
-    line, channels get unused ids, consistently. Nothing calls the copy yet. Raises EditError for a computation that is in
-    no module.
+    Names are made unique. References to the source module are translated: stack-frame ids become file and line, and
+    channels get unused ids, consistently. The copy has no callers yet, and the source module is not modified. Raises
+    EditError for a computation that is not in a module.
 
     >>> import hlotext as hlo
     >>> library = hlo.parse("gelu { p = f32[] parameter(0)  ROOT t = f32[] tanh(p) }  ENTRY e { x = f32[] parameter(0) }")

@@ -30,10 +30,10 @@ Step = Callable[[Builder, Instruction, Sequence[Instruction]], Instruction]
 
 
 def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = None) -> Instruction:
-    """Adds a loop-carried value as the last element of a loop's state; a new loop replaces the old one.
+    """Adds a loop-carried value as the last element of a loop's state. A new loop replaces the old one.
 
-    The computations of the loop are copied; unless something else calls the old ones, the copies take over all names.
-    Metadata, frontend attributes and shardings stay; a value without a sharding is replicated in those of tuples.
+    The loop's computations are copied; unless they have other callers, the copies take over all names. Metadata,
+    frontend attributes and shardings are kept; a value without a sharding is replicated in tuple shardings.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse('''
@@ -50,16 +50,15 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
 
     Args:
         loop: A while whose state is a tuple.
-        start: The value before the first iteration, in the loop's computation.
-        step: Makes the value for the next iteration from a builder in the body, the value of this iteration, and the other
-            elements of the state as this iteration leaves them (their operands lead to what it was given); None: it stays
-            the same.
+        start: The initial value, in the loop's computation.
+        step: Creates the value for the next iteration, given a builder in the body, the value of this iteration, and
+            the other elements of the new state (their operands lead to the old state). None leaves the value unchanged.
 
     Returns:
-        The new loop. The value behind it is its last element.
+        The new loop. The final value is its last element.
 
     Raises:
-        EditError: The loop's state is not a tuple, or `step` gives another type; nothing is changed then.
+        EditError: The state is not a tuple, or `step` returns another type; nothing is changed then.
     """
     module, shape = _state(loop)
     if start.shape is None:
@@ -91,20 +90,20 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
 
 
 def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
-    """Drops or reorders loop-carried values.
+    """Drops or reorders loop-carried values. A new loop replaces the old one.
 
-    A dropped value may be used only for its own next value, if at all. Users read the state by `get-tuple-element` and are
-    updated. Names and notes are kept as by `add_loop_value`.
+    A dropped value may only be used to compute its own next value. Users of the loop must read the state by
+    `get-tuple-element` and are updated. Names and annotations are kept as by `add_loop_value`.
 
     Args:
-        loop: A while whose state is a tuple, as its body's root is.
-        numbers: The elements that stay, in their new order.
+        loop: A while whose state is a tuple, created by a `tuple` at the body's root.
+        numbers: Indices of the elements to keep, in their new order.
 
     Returns:
         The new loop.
 
     Raises:
-        EditError: A value that is dropped is needed, or the state is none that can be taken apart; nothing is changed then.
+        EditError: A dropped value is needed, or the state cannot be decomposed; nothing is changed then.
     """
     module, shape = _state(loop)
     count = len(shape.tuple_shapes)
@@ -133,10 +132,11 @@ def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
 
 
 def annotate_loop(loop: Instruction) -> Mapping[str, Any]:
-    """Writes what a loop's numbers say into its backend config, as XLA notes it, and drops what they no longer say.
+    """Updates the annotations in a loop's backend config, such as `known_trip_count`, to match the loop.
 
-    For a loop whose start, step, limit or body changed: a compiler, and `hlotext`, believe `known_trip_count`,
-    `known_init_step` and `known_induction_variable`. What else the config has stays.
+    For a loop whose start, step, limit or body was changed: compilers, and hlotext, trust `known_trip_count`,
+    `known_init_step` and `known_induction_variable`. Annotations that can no longer be derived are removed; other parts
+    of the config are kept.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse('''
@@ -152,10 +152,10 @@ def annotate_loop(loop: Instruction) -> Mapping[str, Any]:
         loop: A while.
 
     Returns:
-        The config. Empty if the loop has none: its numbers say nothing.
+        The config; empty if nothing can be derived and there was none.
 
     Raises:
-        EditError: It is no while, or its config is no JSON.
+        EditError: It is not a while, or its config is not JSON.
     """
     if loop.opcode != "while":
         raise EditError(f"{loop.name} is {loop.opcode}, not while")

@@ -9,15 +9,18 @@ from hlotext.rewrite.kit.edits import Editor
 
 
 def next_instruction(instruction: Instruction) -> Instruction | None:
-    """The next instruction in its computation's order; None after the last. Raises EditError without a computation.
+    """The next instruction in its computation's order, in constant time; None for the last.
 
-    Looked up by the order's own numbers: the body is neither copied nor walked.
+    Raises EditError if the instruction is not in a computation.
     """
     return _home(instruction).order.next(instruction)
 
 
 def previous_instruction(instruction: Instruction) -> Instruction | None:
-    """The instruction in front of one in its computation's order; None in front of the first. Raises EditError."""
+    """The previous instruction in its computation's order; None for the first.
+
+    Raises EditError if the instruction is not in a computation.
+    """
     return _home(instruction).order.previous(instruction)
 
 
@@ -57,9 +60,9 @@ def move_after(instruction: Instruction, other: Instruction) -> None:
 
 
 def depends_on(a: Instruction, b: Instruction) -> bool:
-    """True if one instruction depends on another of its computation, through operands or control dependencies (or is it).
+    """True if `a` depends on `b` through operands or control dependencies, or is `b`.
 
-    Only instructions between the two are visited. False for instructions of other computations.
+    Visits only instructions between the two. False for instructions of different computations.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x)  b = f32[] cosine(a)  ROOT c = f32[] abs(x) }")
@@ -85,10 +88,10 @@ def depends_on(a: Instruction, b: Instruction) -> bool:
 
 
 def replace_preserving_sharding(old: Instruction, new: Instruction) -> bool:
-    """`replace_with` that loses no sharding (`HloComputation::ReplaceInstruction` with `preserve_sharding`).
+    """`replace_with` that never loses a sharding (`HloComputation::ReplaceInstruction` with `preserve_sharding`).
 
-    Where both have shardings that differ nothing is changed and False returned; a new instruction without one takes over the
-    old one's, as it does metadata and frontend attributes that it lacks.
+    If both instructions have different shardings, returns False and changes nothing. A new instruction without a
+    sharding gets the old one's, and likewise metadata and frontend attributes.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x), sharding={replicated}  ROOT b = f32[] abs(a) }")

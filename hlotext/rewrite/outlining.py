@@ -20,11 +20,23 @@ from hlotext.rewrite.kit.builder import Builder
 def outline(
     instructions: Sequence[Instruction], name: str, opcode: str = "call", **attributes: Any
 ) -> Instruction:
-    """Moves instructions of one computation into a new one and puts a `call` (or `fusion`) in their place.
+    """Moves instructions of one computation into a new one, and replaces them with a `call` (or `fusion`).
 
-    What they take from outside becomes parameters, what others take of them the result (a tuple if it is more than one).
-    Raises EditError, and changes nothing, where a value would have to leave and come back, for parameters, and for
-    instructions with control dependencies. Returns the call.
+    Outside values that they use become parameters; their values that are used outside become the result, a tuple if
+    there are several.
+
+    Args:
+        instructions: The instructions.
+        name: Requested name of the computation.
+        opcode: Opcode of the caller.
+        attributes: Attributes of the caller.
+
+    Returns:
+        The caller.
+
+    Raises:
+        EditError: A path leaves the instructions and comes back, or they include parameters or have control
+            dependencies; nothing is changed then.
     """
     chosen = dict.fromkeys(instructions)
     computation = next(iter(chosen)).computation if chosen else None
@@ -103,11 +115,12 @@ def _need_any(values: Iterable[Instruction], chosen: dict[Instruction, None], fi
 
 
 def inline(call: Instruction) -> dict[Instruction, Instruction]:
-    """Replaces a `call` or `fusion` by the instructions of its computation (`CallInliner::Inline`).
+    """Inlines a `call` or `fusion`: replaces it with the instructions of its computation (`CallInliner::Inline`).
 
-    Control dependencies of the call pass to the copies: they follow its predecessors, and its successors follow the
-    result. The computation of a call stays (DCE takes it out when nothing calls it), that of a fusion goes with it. Returns
-    the copy of each instruction. Raises EditError for other opcodes, and for a call of nothing.
+    Control dependencies of the call are transferred to the copies, which follow its predecessors; its successors follow
+    the result. The computation of a call is kept (DCE removes it once unused); that of a fusion is removed. Returns a
+    map from the computation's instructions to their copies. Raises EditError for other opcodes, and for a call without
+    a computation.
     """
     computation = call.computation
     if call.opcode not in ("call", "fusion") or computation is None or computation.module is None:

@@ -22,7 +22,7 @@ from hlotext.verify import verify
 
 
 class PassError(sending.Whole, RuntimeError):
-    """A pass that raised, whose conditions do not hold, or that left a module that is wrong."""
+    """A pass raised an exception, its preconditions do not hold, or it left an invalid module."""
 
     def __init__(self, message: str, pass_: Pass, dump: Path | None = None) -> None:
         super().__init__(message + (f"; the module is in {dump}" if dump is not None else ""))
@@ -46,7 +46,7 @@ def _as_tuple(passes: Iterable[Pass]) -> tuple[Pass, ...]:
 
 @attrs.frozen
 class Pipeline:
-    """Passes that run one after the other.
+    """A sequence of passes.
 
     >>> import hlotext as hlo
     >>> from hlotext.rewrite.passes import parse_passes
@@ -63,7 +63,7 @@ class Pipeline:
     """A folder for the module's text after each pass, under the names that XLA gives such files; None: none is written."""
 
     def following(self, platform: str = "", age: Age = "") -> Pipeline:
-        """The same passes as that platform's compiler of that age has them, where they are not given another one.
+        """This pipeline with each pass as `Pass.following` returns it.
 
         >>> from hlotext.rewrite.passes import parse_passes
         >>> [str(p) for p in Pipeline(parse_passes("dce,reshape-mover")).following("gpu").passes]
@@ -72,7 +72,7 @@ class Pipeline:
         return attrs.evolve(self, passes=[pass_.following(platform, age) for pass_ in self.passes])
 
     def run(self, module: Module) -> list[PipelineStep]:
-        """Runs the passes. Raises PassError, with the module as it was before the pass at fault."""
+        """Runs the passes in order. Raises PassError, leaving the module as it was before the failing pass."""
         known: Counter[str] | None = None
         steps: list[PipelineStep] = []
         if self.dump_to is not None:
@@ -174,10 +174,10 @@ def _errors(module: Module) -> Counter[str]:
 
 
 def bisect(module: Module, passes: Sequence[Pass], is_good: Callable[[Module], bool]) -> Pass | None:
-    """The first pass after which a module is no longer good; None if it is good after all of them.
+    """Finds the first pass after which a module is no longer good; None if it is good after all of them.
 
-    Runs ever fewer passes on copies of the module, so the last good prefix is found in about log2(n) runs, each judged by
-    `is_good`; goodness is taken to end once and for all. Raises ValueError if the module is not good to begin with.
+    Runs prefixes of the passes on copies of the module: about log2(n) runs, assuming that a module that is not good
+    stays so. Raises ValueError if the module is not good to begin with.
     """
 
     def good_after(count: int) -> bool:

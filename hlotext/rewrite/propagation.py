@@ -23,14 +23,16 @@ MAX_CHANGES = 64
 
 
 def change_shape(instruction: Instruction, shape: Shape | str) -> list[Instruction]:
-    """Gives a value (a parameter, most of the time) another shape, and every shape that follows from it.
+    """Changes the shape of a value (usually a parameter), and propagates it to everything that depends on it.
 
-    Follows users, callers and called computations, reducers too; loops keep one shape for operand, body and result. Where an
-    element type changes, constants among the other operands are converted, and a reducer that others call is copied. What an
-    instruction alone states (a reshape's sizes, the type of a convert) stays. Raises EditError, and changes nothing, where an
-    operation does not accept its operands any more. Returns the instructions that changed.
-    Inside `module.transaction(typed=False)` the others follow at its end, so that several changes that are
-    right only together can be made one after the other.
+    Users, callers and called computations including reducers are updated; loops keep one shape for operand, body and
+    result. If an element type changes, constants among the other operands are converted, and a reducer with other
+    callers is copied. Anything that only the instruction itself states (the sizes of a reshape, the type of a convert)
+    is kept. Returns the modified instructions.
+
+    Inside `module.transaction(typed=False)`, propagation is deferred to the end of the block, so that changes that are
+    only valid together can be made one by one. Raises EditError, and changes nothing, if an operation does not accept
+    its operands any more.
     """
     return _change(instruction, values.shape(shape, instruction.name))
 
@@ -38,10 +40,10 @@ def change_shape(instruction: Instruction, shape: Shape | str) -> list[Instructi
 def change_operands(
     instruction: Instruction, operands: Sequence[Instruction], shape: Shape | str | None = None
 ) -> list[Instruction]:
-    """Gives an instruction operands of any shape, infers its own, and propagates it as `change_shape` does.
+    """Replaces the operands of an instruction with values of any shape, infers its shape, and propagates it.
 
-    Parameters of a computation that it calls take the operands' shapes. Where only the layout is another one, a copy behind
-    the parameter keeps the old layout for its users.
+    Propagation is that of `change_shape`; parameters of called computations get the shapes of the operands. If only a
+    layout differs, a copy after the parameter keeps the old layout for its users. Returns the modified instructions.
     """
     return _change(instruction, _given(shape, instruction), operands=operands)
 
@@ -49,10 +51,10 @@ def change_operands(
 def change_attributes(
     instruction: Instruction, shape: Shape | str | None = None, **attributes: Any
 ) -> list[Instruction]:
-    """Gives an instruction other attributes, infers its shape, and propagates it as `change_shape` does.
+    """Sets attributes of an instruction, infers its shape, and propagates it as `change_shape` does.
 
-    Replica groups of another size resize a collective with all that uses it. None takes an attribute away; names are those of
-    the text, with underscores.
+    Replica groups of another size resize a collective and everything that depends on it. None removes an attribute.
+    Names are those of the text, with underscores. Returns the modified instructions.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse(

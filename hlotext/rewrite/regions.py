@@ -17,7 +17,7 @@ from hlotext.rewrite.propagation import change_shape
 
 
 def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Instruction]) -> Instruction:
-    """Replaces all uses of a value by a value derived from it: a probe, an outfeed, a conversion.
+    """Replaces all uses of a value with a value derived from it, such as a probe, an outfeed or a conversion.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  y = f32[4] sine(x)  ROOT z = f32[4] negate(y) }")
@@ -26,9 +26,15 @@ def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Ins
     >>> print(module.entry.root)
     ROOT z = f32[4] negate(custom-call)
 
-    `build` gets a builder that stands behind the value, and the value; what it gives takes the value's place, as the root
-    too. Raises EditError, and changes nothing, where that has another type, outside of
-    `module.transaction(typed=False)`.
+    Args:
+        value: The value.
+        build: Creates the new value, given a builder that inserts after `value`, and `value`.
+
+    Returns:
+        The new value, which is also the new root if the old one was.
+
+    Raises:
+        EditError: The new value has another type, outside `module.transaction(typed=False)`; nothing is changed then.
     """
     home = value.computation
     if home is None or home.module is None:
@@ -51,9 +57,9 @@ def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Ins
 
 
 def sink_constants(fusion: Instruction) -> int:
-    """Pulls constants among a fusion's operands into its body, where the compiler may fold them; how many.
+    """Moves constant operands of a fusion into its body, where the compiler may fold them; returns their number.
 
-    Raises EditError where the body has other callers.
+    Raises EditError if the body has other callers.
     """
     home = fusion.computation
     if fusion.opcode != "fusion" or home is None or home.module is None:
@@ -80,20 +86,21 @@ def sink_constants(fusion: Instruction) -> int:
 
 
 def convert_region(instructions: Iterable[Instruction], element_type: ElementType | str) -> list[Instruction]:
-    """Computes a region in another floating type: converted where values come in, and back where they go out.
+    """Changes the floating-point type of a region, with converts at its inputs and outputs.
 
-    Floats of the region become that type, constants by a conversion behind them; integers and truth values stay. Reductions
-    call a copy of their reducer in that type. What else calls computations (a fusion, a loop), and collectives, are refused.
+    All floats in the region get the type (constants are converted); integers and booleans are unchanged. Reductions
+    call a copy of their reducer in that type.
 
     Args:
-        instructions: The region, all of one computation, in any order.
-        element_type: The type in which it computes, `bf16` say.
+        instructions: The region, in one computation, in any order.
+        element_type: The type to compute in, such as `bf16`.
 
     Returns:
-        The new instructions in the places of the old ones, in the order of the computation.
+        The instructions that replace the old ones, in the order of the computation.
 
     Raises:
-        EditError: An instruction that cannot compute in another type; nothing is changed then.
+        EditError: An instruction cannot compute in another type; collectives and callers of other computations
+            (fusions, loops) are not supported. Nothing is changed then.
     """
     type_ = shape_of(element_type).element_type
     wanted = frozenset(instructions)

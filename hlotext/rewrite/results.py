@@ -16,19 +16,19 @@ from hlotext.rewrite.kit.builder import Builder
 
 
 def add_result(module: Module, value: Instruction) -> int:
-    """Appends an array of the entry to the program's results; the header's layout, lists and donations follow.
+    """Appends an array of the entry to the program's results, and updates layouts, lists and donations in the header.
 
-    A result that is an array becomes the first element of a tuple.
+    A result that is not a tuple becomes the first element of one.
 
     Args:
-        module: Is changed in place.
-        value: An array of the entry computation.
+        module: The module, modified in place.
+        value: An array in the entry computation.
 
     Returns:
-        The number of the new result.
+        The index of the new result.
 
     Raises:
-        EditError: The value is no array of the entry; nothing is changed then.
+        EditError: The value is not an array of the entry; nothing is changed then.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  y = f32[4] sine(x)  ROOT r = f32[4] negate(y) }")
@@ -58,10 +58,10 @@ def add_result(module: Module, value: Instruction) -> int:
 
 
 def remove_result(module: Module, number: int) -> None:
-    """Takes an element of the program's result away, with its layout, its donation and its entries in the header's lists.
+    """Removes an element of the program's result, with its layout, its donation and its entries in the header.
 
-    What computed it stays until the pass `dce`. Raises EditError, and changes nothing, where the result is not a tuple;
-    IndexError for no such element.
+    The instructions that computed it are kept until the pass `dce`. Raises EditError, and changes nothing, if the
+    result is not a tuple; IndexError if there is no such element.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  y = f32[4] sine(x)  ROOT r = (f32[4], f32[4]) tuple(x, y) }")

@@ -31,12 +31,12 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 
 
 class RuleFileError(ValueError):
-    """A file of rules that cannot be read; the message has file and line."""
+    """Invalid rule file; the message has the file and line."""
 
 
 @attrs.frozen
 class FileRule:
-    """A rule of a file."""
+    """A rewrite rule loaded from a file."""
 
     rule: RewriteRule
     line: int
@@ -47,7 +47,7 @@ class FileRule:
 
 @attrs.frozen
 class ApplyRules(Pass):
-    """Applies rules until none matches anywhere, as a pass of a pipeline."""
+    """Pass that applies rewrite rules until none matches."""
 
     name: ClassVar[str] = "rules"
     summary: ClassVar[str] = "Applies the given rewrite rules."
@@ -56,7 +56,7 @@ class ApplyRules(Pass):
     rules: tuple[RewriteRule, ...] = ()
 
     def run(self, module: Module) -> PassResult:
-        """Changes the module."""
+        """Applies the rules to a module."""
         return PassResult.of(apply_rules(module, self.rules))
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class ApplyRules(Pass):
 
 
 def read_rules(text: str, name: str = "rules.toml") -> tuple[FileRule, ...]:
-    """The rules of a file's text, in its order. Raises RuleFileError, with file and line.
+    """Parses the rewrite rules in the text of a file, in order. Raises RuleFileError, with file and line.
 
     >>> [one.rule.name for one in read_rules('[twice]\\nrule = "add($x, $x) => multiply($x, 2)"')]
     ['twice']
@@ -96,7 +96,7 @@ def read_rules(text: str, name: str = "rules.toml") -> tuple[FileRule, ...]:
 
 
 def load_rules(path: str | Path) -> tuple[FileRule, ...]:
-    """The rules of a file. Raises RuleFileError, OSError."""
+    """Loads the rewrite rules of a file. Raises RuleFileError, OSError."""
     data = Path(path).read_bytes()
     try:
         return read_rules(data.decode("utf-8"), str(path))

@@ -1,11 +1,11 @@
-"""JSON Schemas (2020-12) of the commands' output: one versioned schema for each, with a promise.
+"""Versioned JSON Schemas (2020-12) of the commands' output.
 
-The promise: within one version of a schema no field is removed or changes its type or meaning, and no required one becomes
-optional. Fields may be added, so readers must ignore unknown ones. Anything else gives the schema a new number, which
-stands in `version` of every document, and is said in CHANGELOG.md.
+Compatibility: within one version of a schema no field is removed, changes type or meaning, or stops being required.
+Fields may be added, so readers must ignore unknown ones. Any other change increments the version, which is in the field
+`version` of every document, and is announced in CHANGELOG.md.
 
-`NAME.json` in this folder is the schema of a command (`dump-list.json`: of `hlotext dump list`) as far as it differs from all
-others; `fields.json` says once what a field of some name means, wherever it stands. Knows nothing of what the commands do.
+`NAME.json` in this folder has the command-specific part of a schema (`dump-list.json`: of `hlotext dump list`);
+`fields.json` describes fields by name, once for all schemas.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ ERROR: dict[str, Any] = {
 
 
 def commands() -> list[str]:
-    """The commands that have a schema, as they are typed: `show`, `dump list`."""
+    """Commands that have a schema, as typed: `show`, `dump list`."""
     return sorted(
         path.stem.replace("-", " ") for path in FOLDER.glob("*.json") if path.stem not in (FIELDS, SHARED)
     )
 
 
 def version(command: str) -> int:
-    """The version of a command's schema. Raises LookupError for a command that has none."""
+    """The schema version of a command. Raises LookupError for a command without a schema."""
     return int(_read(command)["version"])
 
 
 def schema(command: str) -> dict[str, Any]:
-    """The whole schema of what `hlotext COMMAND --format json` writes to standard output.
+    """The complete schema of the output of `hlotext COMMAND --format json`.
 
-    A document has `version`, and either what the command is for or, where that could not be had, only `errors`.
-    Raises LookupError for a command that has none.
+    A document has `version`, and either the command's results or, if they could not be computed, only `errors`. Raises
+    LookupError for a command without a schema.
     """
     command = _current(command)
     own = _read(command)
@@ -93,7 +93,7 @@ def schema(command: str) -> dict[str, Any]:
 
 
 def shared() -> dict[str, Any]:
-    """Definitions shared by several schemas, by name: places, findings, sums of arrays."""
+    """Definitions shared by several schemas, by name: locations, findings, totals of arrays."""
     found: dict[str, Any] = json.loads((FOLDER / f"{SHARED}.json").read_text("utf-8"))
     return found
 

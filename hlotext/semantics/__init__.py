@@ -1,4 +1,4 @@
-"""Checks and shape inference of single instructions: functions that know no text and no positions."""
+"""Verification and shape inference of single instructions, independent of source text and positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text to nodes and back. Importing this installs the printer of all nodes."""
+"""Parsing and printing. Importing this package installs the printer of nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules as tables: for dataframes and SQL, one row for each instruction, operand, attribute, collective, buffer, finding.
+"""Modules as tables for dataframes and SQL: instructions, operands, attributes, collectives, buffers, findings.
 
 >>> from hlotext import tables
 >>> found = tables.tables_of("dump/")                                # doctest: +SKIP

@@ -54,14 +54,19 @@ def tables_of(
     key: str | None = None,
     which: Which = "last",
 ) -> dict[str, Table]:
-    """The tables of a module, a file, a dump folder, or several of these, by name.
+    """Creates the tables of a module, a file, a dump folder, or several of these, by name.
 
-    `tables` are names, `all`, or None for the basic ones (`schema.BASIC`), which take about as long as reading. `key` is
-    what the column `module` holds, for one module: by default the name of a module that is given, and of one from a file
-    its name and eight digits of the path's digest (`jit_step@0f3a9c1b`), so that modules of many files stay apart. Of a
-    folder `which` says which texts.
+    Args:
+        source: The modules, files or folders.
+        tables: Table names, `all`, or None for the basic ones (`schema.BASIC`), which take about as long as parsing.
+        key: Value of the column `module`, for a single module. By default the module's name; for a file, with eight
+            digits of a digest of the path (`jit_step@0f3a9c1b`) to keep modules of many files apart.
+        which: Texts to use from a folder, as in `dumps.module_texts`.
 
-    Raises TableError for a name that is none; InputError and HloSyntaxError for what cannot be read.
+    Raises:
+        TableError: Unknown table.
+        InputError: A file cannot be read.
+        HloSyntaxError: A text is not HLO.
     """
     wanted = schema.chosen(tables if tables is None or isinstance(tables, str) else tuple(tables))
     parts: dict[str, list[Table]] = {name: [] for name in wanted}
@@ -96,7 +101,7 @@ def _compilations(source: hlo.Module | Place | Iterable[hlo.Module | Place]) -> 
 
 
 def tables_of_subject(subject: Subject, names: Sequence[str]) -> dict[str, Table]:
-    """The tables of one module."""
+    """Creates the named tables of one module."""
     return tables_of_subjects((subject,), names)
 
 
@@ -142,7 +147,7 @@ def table(name: str, source: hlo.Module | Place | Iterable[hlo.Module | Place]) 
 
 
 def empty(name: str) -> Table:
-    """A table without rows."""
+    """An empty table with the schema of this name."""
     return from_rows(name, [])
 
 
@@ -152,7 +157,7 @@ def subjects(
     key: str | None = None,
     which: Which = "last",
 ) -> Iterator[Subject]:
-    """The modules of what is given, one by one, as they are read. Raises as `tables_of` does."""
+    """Yields the modules of a source one by one, as they are read. Raises as `tables_of` does."""
     if isinstance(source, hlo.Module):
         yield Subject(source, key or source.name)
     elif isinstance(source, str | os.PathLike):
@@ -197,7 +202,7 @@ def modules_of_proto(data: bytes | str, name: str) -> Iterator[tuple[hlo.Module,
 
 
 def key_of(name: str, path: str, number: int = 0) -> str:
-    """The key of the module of that number in a file: its name, and a digest of where it lies."""
+    """Key of the module at position `number` in a file: its name, and a digest of the path."""
     place = f"{path}#{number}".encode("utf-8", "surrogateescape")
     return f"{name}@{hashlib.sha256(place).hexdigest()[:8]}"
 

@@ -6,7 +6,7 @@ from hlotext.ir import sending
 
 
 class TableError(ValueError):
-    """A table that is not there, or values that none can hold."""
+    """Unknown table, or values that do not fit in a table."""
 
 
 class QueryError(TableError):

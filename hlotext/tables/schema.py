@@ -28,7 +28,7 @@ microseconds in UTC."""
 
 @attrs.frozen
 class Column:
-    """One column of a table."""
+    """A column of a table."""
 
     name: str
     type: str
@@ -41,7 +41,7 @@ class Column:
 
 @attrs.frozen
 class TableSchema:
-    """One table."""
+    """Schema of a table."""
 
     name: str
     doc: str
@@ -52,7 +52,7 @@ class TableSchema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns' names, in order."""
+        """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
 

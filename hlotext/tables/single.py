@@ -12,65 +12,65 @@ Source = hlo.Module | Place | Iterable[hlo.Module | Place]
 
 
 def modules(source: Source) -> Table:
-    """The texts that were read of a module, a file or a folder. Raises as `tables_of` does."""
+    """Table of modules, with a row per text that was read. Takes what `tables_of` takes, and raises as it does."""
     return table("modules", source)
 
 
 def instructions(source: Source) -> Table:
-    """The instructions of a module, a file or a folder. Raises as `tables_of` does."""
+    """Table of instructions. Takes what `tables_of` takes, and raises as it does."""
     return table("instructions", source)
 
 
 def operands(source: Source) -> Table:
-    """The operands of a module, a file or a folder. Raises as `tables_of` does."""
+    """Table of operands. Takes what `tables_of` takes, and raises as it does."""
     return table("operands", source)
 
 
 def attributes(source: Source) -> Table:
-    """The attributes, in long form of a module, a file or a folder. Raises as `tables_of` does."""
+    """Table of attributes in long form. Takes what `tables_of` takes, and raises as it does."""
     return table("attributes", source)
 
 
 def collectives(source: Source) -> Table:
-    """The collectives and transfers of a module, a file or a folder. Raises as `tables_of` does."""
+    """Table of collectives and transfers. Takes what `tables_of` takes, and raises as it does."""
     return table("collectives", source)
 
 
 def buffers(source: Source) -> Table:
-    """The allocations, value by value, of a module, a file or a folder. Raises as `tables_of` does."""
+    """Table of buffers, with a row per value of each allocation. Takes what `tables_of` takes, and raises as it does."""
     return table("buffers", source)
 
 
 def values(source: Source) -> Table:
-    """The values of a module, a file or a folder. Raises as `tables_of` does."""
+    """Table of HLO values. Takes what `tables_of` takes, and raises as it does."""
     return table("values", source)
 
 
 def passes(source: Source) -> Table:
-    """The passes of a dump folder. Raises as `tables_of` does."""
+    """Table of executed passes, for a dump folder. Takes what `tables_of` takes, and raises as it does."""
     return table("passes", source)
 
 
 def thunks(source: Source) -> Table:
-    """The thunks of a module, a file or a folder. Raises as `tables_of` does."""
+    """Table of thunks. Takes what `tables_of` takes, and raises as it does."""
     return table("thunks", source)
 
 
 def costs(source: Source) -> Table:
-    """The costs of a module, a file or a folder. Raises as `tables_of` does."""
+    """Table of costs. Takes what `tables_of` takes, and raises as it does."""
     return table("costs", source)
 
 
 def measured(source: Source) -> Table:
-    """The measured times of a profiler's trace. Raises as `tables_of` does."""
+    """Table of times measured in a profiler's trace. Takes what `tables_of` takes, and raises as it does."""
     return table("measured", source)
 
 
 def times(source: Source) -> Table:
-    """The least times of a module, a file or a folder. Raises as `tables_of` does."""
+    """Table of lower bounds on time. Takes what `tables_of` takes, and raises as it does."""
     return table("times", source)
 
 
 def findings(source: Source) -> Table:
-    """The findings of a module, a file or a folder. Raises as `tables_of` does."""
+    """Table of lint findings. Takes what `tables_of` takes, and raises as it does."""
     return table("findings", source)

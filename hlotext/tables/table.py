@@ -23,10 +23,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @attrs.frozen(eq=False, repr=False)
 class Table:
-    """The rows of one table, column by column.
+    """A table stored by column.
 
-    Pandas, polars and DuckDB take it as it is (`pandas.DataFrame.from_arrow(table)`, `polars.DataFrame(table)`,
-    `duckdb.sql("select * from table")`) where the extra `tables` is installed.
+    With the extra `tables`, Pandas, polars and DuckDB accept it directly (`pandas.DataFrame.from_arrow(table)`,
+    `polars.DataFrame(table)`, `duckdb.sql("select * from table")`).
     """
 
     schema: TableSchema
@@ -42,12 +42,12 @@ class Table:
 
     @property
     def name(self) -> str:
-        """The table's name."""
+        """Name of the table."""
         return self.schema.name
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns' names, in order."""
+        """Names of the columns, in order."""
         return self.schema.names
 
     @property
@@ -67,7 +67,7 @@ class Table:
         return values
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries of Python's values. Needs nothing but hlotext."""
+        """Converts to a list of dictionaries with plain Python values. Needs no extra."""
         return list(self)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -76,9 +76,10 @@ class Table:
             yield dict(zip(names, values, strict=True))
 
     def to_arrow(self) -> pyarrow.Table:
-        """The table of Arrow, with the unit and meaning of each column in its metadata.
+        """Converts to a pyarrow Table, with the unit and description of each column in its metadata.
 
-        Raises MissingArrow (an ImportError) without the extra `tables`, TableError for texts of more than 2 GiB in a column.
+        Raises MissingArrow (an ImportError) without the extra `tables`, and TableError for more than 2 GiB of text in a
+        column.
         """
         # Imported with the first: it brings pyarrow, which is an extra.
         return importlib.import_module("hlotext.tables.arrow").to_arrow(self)
@@ -92,7 +93,7 @@ class Table:
 
 
 def concatenated(tables: Sequence[Table]) -> Table:
-    """The rows of several tables of one schema, with one dictionary for each column. Raises TableError for none or others."""
+    """Concatenates tables of the same schema. Raises TableError if there are none, or if schemas differ."""
     if not tables or len({id(table.schema) for table in tables}) != 1:
         raise TableError("expected at least one table, all of one schema")
     if len(tables) == 1:

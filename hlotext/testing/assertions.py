@@ -61,7 +61,7 @@ def inspect(value: Any, mesh: Any = None) -> Hlo:
 
 
 class Count(int):
-    """A number of instructions, which shows them where a comparison fails."""
+    """A number of instructions, listed when a comparison fails."""
 
     instructions: tuple[Instruction, ...]
 
@@ -80,7 +80,7 @@ class Count(int):
 
 
 class Instructions(Sequence[Instruction]):
-    """Instructions in the order of the text, which show themselves where an assertion fails."""
+    """Instructions in the order of the text, listed when an assertion fails."""
 
     def __init__(self, instructions: Iterable[Instruction]) -> None:
         self._instructions = tuple(instructions)
@@ -117,7 +117,7 @@ class Collective(Communication):
 
 
 class Collectives(Sequence[Collective]):
-    """Collectives and transfers, each once however it is written, with their bytes."""
+    """Collectives and transfers with their bytes. An asynchronous one counts once."""
 
     def __init__(
         self,
@@ -150,25 +150,25 @@ class Collectives(Sequence[Collective]):
 
     @property
     def bytes(self) -> int:
-        """Bytes that each device gets from all of them in one run of the module, those in loops once per iteration, as
-        `hlotext comm` counts; of what only sends the bytes sent. Of a conditional the branch counts that gets most, so that a
-        limit holds whichever is taken: `is_at_most` tells.
+        """Bytes that each device receives in one run of the module, as `hlotext comm` counts them.
 
-        Raises ValueError if one of them runs in a loop of unknown trip count.
+        Scaled by trip counts; operations that only send count the bytes sent. Conditionals count the branch that
+        receives most, so that a limit holds for all branches; see `is_at_most`. Raises ValueError if a loop has an
+        unknown trip count.
         """
         return self._total(_received)
 
     @property
     def wire_bytes(self) -> int:
-        """Bytes that each device sends by the ring algorithm in one run of the module, as `bytes` counts.
+        """Bytes that each device sends in one run of the module with the ring algorithm, counted as in `bytes`.
 
-        Raises ValueError if the number of participants or of executions of one of them is unknown.
+        Raises ValueError if a number of participants or an execution count is unknown.
         """
         return self._total(_sent)
 
     @property
     def is_at_most(self) -> bool:
-        """True if a conditional decides whether one of them runs: `bytes` and `wire_bytes` then count the dearest branch."""
+        """True if a conditional decides whether one of them executes; `bytes` and `wire_bytes` are then upper bounds."""
         return any(one.runs is None and one.most_runs is not None for one in self._plain)
 
     def _total(self, size: Callable[[Communication], int]) -> int:
@@ -188,21 +188,23 @@ class Collectives(Sequence[Collective]):
 
     @property
     def dtypes(self) -> frozenset[str]:
-        """The element types of the operands."""
+        """Element types of the operands."""
         shapes = (operand.shape for one in self._plain for operand in one.instruction.operands)
         return frozenset(str(array.element_type) for shape in shapes for _, array in arrays_of(shape))
 
     @property
     def kinds(self) -> dict[str, int]:
-        """Number of each kind."""
+        """Number of collectives by kind."""
         kinds: dict[str, int] = {}
         for one in self._plain:
             kinds[one.kind] = kinds.get(one.kind, 0) + 1
         return kinds
 
     def table(self) -> Rows:
-        """A row for each: name, kind, bytes received by a device in one execution, its mesh axes (None without a mesh that
-        fits), whether it is asynchronous, and executions in one run of the module (None if unknown).
+        """A row per collective: name, kind, bytes received, mesh axes, whether asynchronous, and execution count.
+
+        Bytes are those received by a device per execution. Axes are None without a mesh that fits, and executions in
+        one run None if unknown.
         """
         return Rows(
             {
@@ -241,7 +243,7 @@ last_tested: Findings | None = None
 
 
 class Findings(Sequence[lint.Finding]):
-    """Findings of the linter or verifier; tests expect none."""
+    """Findings of the linter or verifier. Tests usually expect none."""
 
     def __init__(self, found: Iterable[lint.Finding]) -> None:
         self._found = tuple(found)
@@ -263,7 +265,7 @@ class Findings(Sequence[lint.Finding]):
 
     @property
     def codes(self) -> list[str]:
-        """The codes, in the order of the text."""
+        """Codes of the findings, in the order of the text."""
         return [finding.code for finding in self._found]
 
     def explain(self) -> list[str]:
@@ -275,7 +277,7 @@ class Findings(Sequence[lint.Finding]):
 
 
 class Hlo:
-    """A module under test. Every property is computed on access."""
+    """A module under test. Properties are computed on access."""
 
     def __init__(
         self, module: Module, mesh: Any = None, compilation: dumps.Compilation | None = None
@@ -289,17 +291,17 @@ class Hlo:
     # ---- what is in it
 
     def count(self, opcode: str) -> Count:
-        """Number of operations of an opcode: synchronous, asynchronous, sugared or inside fusions and calls.
+        """Number of operations with an opcode, whether synchronous, asynchronous, sugared, or inside fusions and calls.
 
-        A start and its done are one, counted under the name without `-start`. Raises ValueError for what is neither an
-        opcode nor in the module: a test for 0 of a misspelt one would always pass.
+        A start/done pair counts once, under the name without `-start`. Raises ValueError for an unknown opcode that is
+        not in the module either, since a test for 0 of a misspelled one would always pass.
         """
         return Count(self.instructions(opcode))
 
     def why(self, name: str) -> Cause:
-        """The pass that introduced an instruction, and later changes by passes (`.chain`), from the dump folder.
+        """The pass that introduced an instruction, from the dump folder; `.chain` lists later changes.
 
-        Raises LookupError if the module is not from a dump folder, or has no instruction of that name.
+        Raises LookupError if the module is not from a dump folder, or has no instruction of this name.
         """
         if self._compilation is None:
             raise LookupError(
@@ -308,7 +310,7 @@ class Hlo:
         return self._compilation.why(name)
 
     def instructions(self, opcode: str) -> Instructions:
-        """These operations, each once: of an asynchronous pair the start, of a wrapped one what is wrapped."""
+        """Instructions with an opcode; an asynchronous pair is represented by its start, a wrapped operation by itself."""
         return Instructions(self._instructions(opcode))
 
     def _instructions(self, opcode: str) -> Iterator[Instruction]:
@@ -338,10 +340,10 @@ class Hlo:
         axis: str | Sequence[str] | None = None,
         is_async: bool | None = None,
     ) -> Collectives:
-        """Collectives and transfers: of a kind, along axes of the mesh, asynchronous or not.
+        """Collectives and transfers, optionally of one kind, along some mesh axes, or only asynchronous ones.
 
-        Axes are those of the mesh given to `hlo(..., mesh=)`, else those named in the text. Raises ValueError if there are
-        neither, for an axis that the mesh lacks, and for an unknown kind.
+        Axes are those of the mesh given to `hlo(..., mesh=)`, else those named in the text. Raises ValueError if there
+        are neither, for an axis that the mesh does not have, and for an unknown kind.
         """
         if kind is not None and kind not in _KINDS:
             near = get_close_matches(kind.replace("_", "-"), _KINDS, 1)
@@ -367,17 +369,17 @@ class Hlo:
 
     @functools.cached_property
     def memory(self) -> Assignment:
-        """Buffer assignment as XLA's compiler makes it (`hlotext.memory.assign`).
+        """Buffer assignment as computed by XLA's compiler (`assign`).
 
-        Raises MemoryModelError (a ValueError) if the text is not enough, as before optimization.
+        Raises MemoryModelError (a ValueError) if it cannot be computed from the text, as before optimization.
         """
         return memory.assign(self.module)
 
     @property
     def peak_memory(self) -> int:
-        """Maximum of simultaneously live bytes in the device's main memory, arguments, results and constants included.
+        """Peak of live bytes in main memory, including arguments, results and constants.
 
-        On TPU with the rules of v5e: `memory.assign(module, chip=...)` sets another chip. Raises as `memory` does.
+        On TPU the rules of v5e apply; use `memory.assign(module, chip=...)` for other chips. Raises as `memory` does.
         """
         return self.memory.peak().bytes
 
@@ -392,16 +394,16 @@ class Hlo:
 
     @property
     def dtypes(self) -> frozenset[str]:
-        """The element types of all arrays: `{"bf16", "s32"}`."""
+        """Element types of all arrays, such as `{"bf16", "s32"}`."""
         return frozenset(str(array.element_type) for array in self._shapes)
 
     def has_array(self, *dimensions: int) -> bool:
-        """True if any array has these dimensions, as a full-size one must not in a partitioned program."""
+        """True if any array has these dimensions. Use it to assert that a partitioned program has no full-size array."""
         return any(array.dimensions == dimensions for array in self._shapes)
 
     @property
     def custom_calls(self) -> dict[str, int]:
-        """Number of calls of each custom-call target."""
+        """Number of custom calls by target."""
         calls: dict[str, int] = {}
         for instruction in self.instructions("custom-call"):
             target = str(instruction.attributes.get("custom_call_target", ""))
@@ -410,22 +412,22 @@ class Hlo:
 
     @property
     def shardings(self) -> frozenset[str]:
-        """The texts of all shardings, as in `sharding={devices=[2,1]<=[2]}`."""
+        """Texts of all shardings, such as `{devices=[2,1]<=[2]}`."""
         return frozenset(str(i.sharding) for i in self.module.instructions() if i.sharding is not None)
 
     @property
     def op_names(self) -> frozenset[str]:
-        """The names of the program's operations, with their scopes."""
+        """`op_name`s of all instructions, with their scopes."""
         found = (instruction.metadata for instruction in self.module.instructions())
         return frozenset(metadata.op_name for metadata in found if metadata is not None and metadata.op_name)
 
     @property
     def threads(self) -> frozenset[str]:
-        """The execution threads of all computations: `main`, `sparsecore`, ..."""
+        """Execution threads of all computations: `main`, `sparsecore`, etc."""
         return frozenset(computation.execution_thread for computation in self.module.computations)
 
     def frontend_attributes(self, name: str) -> frozenset[str]:
-        """The values of a frontend attribute, such as `_xla_stream_annotation`."""
+        """Values of a frontend attribute, such as `_xla_stream_annotation`."""
         found = (i.frontend_attributes.get(name) for i in self.module.instructions())
         return frozenset(value for value in found if value is not None)
 
@@ -433,17 +435,17 @@ class Hlo:
 
     @property
     def cost(self) -> RunCost:
-        """Operations and bytes of one run, loops as often as they run, and what of them is not known."""
+        """FLOPs and bytes of one run, scaled by trip counts, with what is unknown about them."""
         return analyze(self.module).run
 
     @property
     def flops(self) -> int:
-        """Non-transcendental operations of one run. Raises ValueError if only a lower bound is known."""
+        """FLOPs of one run, excluding transcendental operations. Raises ValueError if only a lower bound is known."""
         return int(self._known.flops)
 
     @property
     def bytes(self) -> int:
-        """Bytes that one run reads and writes, without padding. Raises ValueError if only a lower bound is known."""
+        """Bytes read and written in one run, without padding. Raises ValueError if only a lower bound is known."""
         return int(self._known.bytes_accessed)
 
     @property
@@ -456,20 +458,21 @@ class Hlo:
         return found
 
     def scopes(self, *, fold: bool = True) -> ScopeCost:
-        """Operations and bytes of one run as a tree of `op_name` scopes, repeated layers folded into `layer_*`.
+        """FLOPs and bytes of one run as a tree of `op_name` scopes, with repeated layers folded into `layer_*`.
 
-        `hlo.scopes().walk(2)` goes through it to a depth of 2.
+        `hlo.scopes().walk(2)` iterates over it to a depth of 2.
         """
         return scope_tree(analyze(self.module), fold=fold)
 
     @property
     def loops(self) -> tuple[Loop, ...]:
-        """The while loops: rounds (`trips`), executions (`runs`) and bytes written in a round (`written_bytes`)."""
+        """While loops, with `trips`, `runs` (executions) and `written_bytes` per iteration."""
         return analysis.loops(self.module)
 
     def gemms(self) -> Rows:
-        """A row for each matrix product, fused ones and library calls too: name, batch, m, n, k, types, operations of one
-        execution (`flops`) and executions (`runs`, None if unknown).
+        """A row per matrix product, including fused ones and library calls.
+
+        Columns are name, batch, m, n, k, types, FLOPs per execution (`flops`) and executions (`runs`, None if unknown).
         """
         return Rows(
             {
@@ -486,12 +489,12 @@ class Hlo:
 
     @property
     def arguments(self) -> tuple[EntryArray, ...]:
-        """The arrays of the arguments: name, shape, layout, sharding, bytes per device, whether donated, aliased with."""
+        """Arrays of the arguments: name, shape, layout, sharding, bytes per device, donation and alias."""
         return entries.arguments(self.module)
 
     @property
     def results(self) -> tuple[EntryArray, ...]:
-        """The same for the arrays of the result."""
+        """Arrays of the results, with the fields of `arguments`."""
         return entries.results(self.module)
 
     @property
@@ -504,22 +507,22 @@ class Hlo:
 
     @property
     def memory_spaces(self) -> frozenset[int]:
-        """The memory spaces of all arrays; 5 is the host's."""
+        """Memory spaces of all arrays; 5 is host memory."""
         return frozenset(memory_space(array) for array in self._shapes)
 
     @property
     def argument_layouts(self) -> tuple[str, ...]:
-        """The shapes of the entry's arguments with their layouts, as text: `f32[8,2]{1,0:S(5)}`."""
+        """Shapes of the arguments with their layouts, as text such as `f32[8,2]{1,0:S(5)}`."""
         return tuple(str(parameter.shape) for parameter in self.module.entry.parameters)
 
     @property
     def result_layouts(self) -> tuple[str, ...]:
-        """The same for its results, one text for each array."""
+        """Shapes of the results with their layouts, as text, one per array."""
         return tuple(str(array) for _, array in arrays_of(self.module.entry.root.shape))
 
     @property
     def padding_ratio(self) -> float:
-        """Allocated bytes per byte of values, over all arguments and written arrays; 1.0 means no padding."""
+        """Ratio of allocated to unpadded bytes over all arguments and written arrays; 1.0 without padding."""
         allocated = values = 0
         arrays = [array for p in self.module.entry.parameters for _, array in arrays_of(p.shape)]
         for instruction in call_graph(self.module).sequential_instructions():
@@ -533,34 +536,37 @@ class Hlo:
     # ---- judgements
 
     def lint(self, select: str | Sequence[str] | None = None, config: lint.Config | None = None) -> Findings:
-        """Findings of the linter: by the rules of `select` (codes or their prefixes), else those on by default."""
+        """Lint findings of the selected rules (codes or prefixes), by default those enabled by default."""
         if select is not None:
             codes = (select,) if isinstance(select, str) else tuple(select)
             config = lint.Config(select=codes)
         return Findings(lint.run(self.module, config, compilation=self._compilation))
 
     def verify(self) -> Findings:
-        """Errors and warnings of the verifier: what XLA's verifier would reject, and more."""
+        """Errors and warnings of the verifier, including everything that XLA's verifier rejects."""
         found = verify(self.module)
         return Findings(one for one in found if one.severity is not Severity.NOTE)
 
     def matches(self, pattern: str) -> Instructions:
-        """The instructions that fit a pattern of `hlotext grep`: `'%x = bf16[*] dot(...)'`. Raises PatternError."""
+        """Instructions that match a pattern of `hlotext grep`, such as `'%x = bf16[*] dot(...)'`. Raises PatternError."""
         wanted = parse_pattern(pattern)
         return Instructions(i for i in self.module.instructions() if wanted.match(i) is not None)
 
     def check(self, checks: str) -> None:
-        """Holds the module's text against FileCheck lines (`CHECK: ...`). Needs the package filecheck (`hlotext[filecheck]`).
+        """Checks the module's text with FileCheck lines (`CHECK: ...`).
 
-        Raises AssertionError with FileCheck's own report.
+        Needs the package filecheck (`hlotext[filecheck]`).
+
+        Raises AssertionError with FileCheck's report.
         """
         check_text(str(self.module), checks)
 
     def assert_same(self, other: Any, bounds: str = "") -> None:
-        """Holds the module against another one, or a golden file that `hlotext diff --write-golden` wrote.
+        """Asserts equality with another module, or with a golden file written by `hlotext diff --write-golden`.
 
-        Names, ids, metadata and the order of independent operations do not count. With `bounds` (`collectives+0,bytes+1%`) it
-        may differ, but these figures may not grow by more. Raises AssertionError that lists what differs.
+        Names, ids, metadata and the order of independent operations are ignored. With `bounds`
+        (`collectives+0,bytes+1%`) modules may differ, but these figures must not grow by more. Raises AssertionError
+        with the differences.
         """
         found = diff.compare(other, self.module)
         crossed = (
@@ -571,11 +577,14 @@ class Hlo:
             raise AssertionError("\n".join([*map(str, crossed), f"{found!r}", *groups]))
 
     def canonical_text(self) -> str:
-        """The module without names, ids, metadata and backend configs: equal for equal programs. What snapshots hold."""
+        """Text without names, ids, metadata and backend configs, which is equal for equal programs.
+
+        Used for snapshots.
+        """
         return canonical_text(self.module)
 
     def assert_matches_snapshot(self, name: str = "") -> None:
-        """Compares the canonical text with the test's snapshot; `--hlo-update-snapshots` writes it. Only in pytest."""
+        """Compares the canonical text with the test's snapshot, which `--hlo-update-snapshots` writes. Only in pytest."""
         raise RuntimeError("snapshots need the pytest fixture hlo")
 
     def __repr__(self) -> str:

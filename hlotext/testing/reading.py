@@ -12,19 +12,19 @@ from hlotext.ir.nodes.module import Module
 
 
 def module_of(value: Any) -> Module:
-    """The module of any object that a test has.
+    """Converts any supported object to a module.
 
     Args:
-        value: What JAX lowered, compiled or exported, text or bytes, a path, or a module itself. A single-line string that
-        names a file is a path.
+        value: An object lowered, compiled or exported by JAX; text or bytes; a path; or a module. A single-line string
+            that names a file is a path.
 
     Returns:
-        The only module of it.
+        The module.
 
     Raises:
         HloSyntaxError: It is not HLO.
-        InputError: It cannot be read, or holds several modules.
-        TypeError: It is anything else.
+        InputError: It cannot be read, or has several modules.
+        TypeError: Unsupported type.
     """
     if isinstance(value, Module):
         return value

@@ -1,4 +1,4 @@
-"""Protos in text format, read without their schemas.
+"""Parser for protos in text format that does not need their schemas.
 
 >>> from hlotext import textproto
 >>> config = textproto.parse('gpu_device_info { core_count: 132 name: "H100" } platform_name: "CUDA"')

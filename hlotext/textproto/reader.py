@@ -31,7 +31,7 @@ _WORDS: dict[str, bool | float] = {"true": True, "false": False, "inf": float("i
 
 
 class TextProtoError(sending.Whole, ValueError):
-    """A text that is no proto; the message names the line. `.message` holds what stands before it."""
+    """Invalid text format; the message has the line. `.message` is the part parsed before the error."""
 
     def __init__(self, problem: str, line: int, message: TextMessage) -> None:
         super().__init__(f"line {line}: {problem}")
@@ -40,7 +40,7 @@ class TextProtoError(sending.Whole, ValueError):
 
 
 class TextMessage(Mapping[str, tuple[Value, ...]]):
-    """The fields of one message, in their order: every field is a tuple, since only the schema says which repeat."""
+    """A parsed message. Every field is a tuple of values, since only the schema says which are repeated."""
 
     __slots__ = ("_fields",)
 
@@ -64,43 +64,46 @@ class TextMessage(Mapping[str, tuple[Value, ...]]):
         return f"<Message of {', '.join(self._fields) or 'no fields'}>"
 
     def messages(self, name: str) -> tuple[TextMessage, ...]:
-        """The values of a field that are messages."""
+        """All submessages of a field."""
         return tuple(value for value in self._fields.get(name, ()) if isinstance(value, TextMessage))
 
     def message(self, name: str) -> TextMessage:
-        """The last message of a field; an empty one where there is none, as protobuf has it."""
+        """The last submessage of a field; an empty one if there is none, as in protobuf."""
         found = self.messages(name)
         return found[-1] if found else TextMessage()
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """The values of a field that are texts or words."""
+        """All strings and identifiers of a field."""
         return tuple(value for value in self._fields.get(name, ()) if isinstance(value, str))
 
     def text(self, name: str) -> str | None:
-        """The last text of a field; None without one."""
+        """The last string of a field; None if there is none."""
         found = self.texts(name)
         return found[-1] if found else None
 
     def number(self, name: str) -> int | float | None:
-        """The last number of a field; None without one."""
+        """The last number of a field; None if there is none."""
         found = [
             v for v in self._fields.get(name, ()) if isinstance(v, int | float) and not isinstance(v, bool)
         ]
         return found[-1] if found else None
 
     def integer(self, name: str) -> int | None:
-        """The last integer of a field; None without one."""
+        """The last integer of a field; None if there is none."""
         found = self.number(name)
         return found if isinstance(found, int) else None
 
     def flag(self, name: str) -> bool | None:
-        """The last `true` or `false` of a field; None without one."""
+        """The last boolean of a field; None if there is none."""
         found = [value for value in self._fields.get(name, ()) if isinstance(value, bool)]
         return found[-1] if found else None
 
 
 def parse(text: str) -> TextMessage:
-    """The message of a text. Raises TextProtoError, which holds what could be read before the error."""
+    """Parses a message in text format.
+
+    Raises TextProtoError, which has the part parsed before the error.
+    """
     return _Reading(text).message()
 
 

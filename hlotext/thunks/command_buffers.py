@@ -71,7 +71,7 @@ Compilations ahead of time have no handlers of JAX's: there none of its calls is
 
 @attrs.frozen
 class CaptureBlocker:
-    """Why a thunk is not captured."""
+    """Reason why a thunk cannot be captured in a command buffer."""
 
     code: str
     """"kind", "category", "version", "handler", "inside", "loop-offset", "async", "filter" or "short"."""
@@ -83,7 +83,7 @@ class CaptureBlocker:
 
 @attrs.frozen(kw_only=True)
 class CaptureRun:
-    """Consecutive thunks of one sequence that can be captured together."""
+    """Consecutive thunks of a sequence that can be captured together."""
 
     thunks: tuple[Thunk, ...]
     is_captured: bool

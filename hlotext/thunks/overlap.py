@@ -10,7 +10,7 @@ from hlotext.thunks.thunk import Thunk, sequences
 
 @attrs.frozen(kw_only=True)
 class Overlap:
-    """One asynchronous operation and the thunks between its start and its end."""
+    """An asynchronous operation, with the thunks between its start and its done."""
 
     start: Thunk
     done: Thunk | None
@@ -20,7 +20,10 @@ class Overlap:
 
 
 def overlaps(thunks: Thunks) -> tuple[Overlap, ...]:
-    """The asynchronous operations of all sequences, in order. Time linear in thunks and in what is listed."""
+    """The asynchronous operations of all sequences, in order.
+
+    Takes time linear in the thunks and in the size of the result.
+    """
     found = []
     for _, _, sequence in sequences(thunks.thunks):
         ends = {t.facts.get("start"): place for place, t in enumerate(sequence) if _is_done(t)}

@@ -31,18 +31,24 @@ def predict(
     memory: Any = None,
     age: XlaAge | date | str | None = None,
 ) -> Thunks:
-    """The thunks that XLA emits for a scheduled module (GPU, CPU).
+    """Predicts the thunks that XLA emits for a scheduled module (GPU, CPU).
 
-    `options` are those of the compilation (`Compilation.options`); without them XLA's defaults hold. `platform` None: from
-    the text. `memory` is the result of `memory.assign` or `memory.load` for this module; by default it is assigned here. If
-    memory cannot be assigned, a note says so, no thunk has a `previous` or `next`, and copies that depend on whether two
-    buffers are one are counted as needed.
+    For XLA before 2026-03-28, kinds, order and names are predicted, but not ids.
 
-    Kinds differ with the age of XLA: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells,
-    else the newest is taken. Of XLA before 2026-03-28 kinds, order and names are predicted, numbers are not.
+    Args:
+        module: The module.
+        options: Compile options (`Compilation.options`); None for XLA's defaults.
+        platform: `cpu` or `gpu`; None detects it from the text.
+        memory: Result of `memory.assign` or `memory.load` for this module; None assigns it here. If that fails a note
+            says so, no thunk has a `previous` or `next`, and copies that depend on whether two buffers are the same are
+            assumed to be needed.
+        age: The XLA version: an XlaAge, a date or a jaxlib release ("0.10.2"); None detects it from the text, else
+            assumes the newest.
 
-    Raises ThunkError for a module that is not scheduled, has no entry, calls itself or what is not there, is
-    ill-formed, or is for a platform without thunks (TPU); ValueError for what is no age.
+    Raises:
+        ThunkError: The module is not scheduled, has no entry, is recursive or otherwise invalid, or is for a platform
+            without thunks (TPU).
+        ValueError: `age` is not an age of XLA.
     """
     known_age = age_for(module, age)
     if not module.computations:

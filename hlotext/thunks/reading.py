@@ -45,10 +45,10 @@ _STEP = 4
 
 
 def load(path: str | os.PathLike[str]) -> Thunks:
-    """The thunks that a file of XLA lists: `thunk_sequence*.txt`, `thunk_metadata.txt`, or a serialized CPU executable.
+    """Loads thunks from XLA's files: `thunk_sequence*.txt`, `thunk_metadata.txt`, or a serialized CPU executable.
 
-    Recognized by content; compressed files (.gz, .xz, .zst) are unpacked. Unknown kinds are kept. Raises ThunkError for any
-    other content, OSError if the file cannot be read.
+    The format is detected by content, also in compressed files (.gz, .xz, .zst). Unknown kinds of thunks are kept.
+    Raises ThunkError for any other content, and OSError if the file cannot be read.
     """
     name = os.fspath(path)
     with open(path, "rb") as file:
@@ -59,7 +59,7 @@ def load(path: str | os.PathLike[str]) -> Thunks:
 
 
 def parse(text: str, name: str = "<text>") -> Thunks:
-    """Parses the text of a file. Raises ThunkError for anything but a thunk_sequence or thunk_metadata."""
+    """Parses a thunk_sequence or thunk_metadata file. Raises ThunkError for anything else."""
     if _METADATA.match(text):
         return read_metadata(text, name)
     found = read_sequence(text)

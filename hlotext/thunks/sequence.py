@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False, kw_only=True)
 class Thunks:
-    """The thunks of an executable: `predict` made them from the final text, or `load` read them."""
+    """The thunks of an executable, created by `predict` or `load`."""
 
     thunks: tuple[Thunk, ...]
     """The outermost sequence, in order of execution."""
@@ -39,13 +39,13 @@ class Thunks:
     """The slices that thunks read and write (`thunks.buffers.Uses`); None where they are unknown."""
 
     def walk(self) -> Iterator[Thunk]:
-        """All thunks, each before what is nested in it, in the order of the text that XLA writes."""
+        """Yields all thunks in pre-order, which is the order of XLA's text."""
         return walk(self.thunks)
 
     def with_depth(self) -> Iterator[tuple[int, str | None, Thunk]]:
-        """As `walk`, with the depth of nesting, and on the first thunk of a nested sequence the label of that sequence.
+        """Yields thunks as `walk` does, with their nesting depth and sequence label.
 
-        An empty sequence is left out.
+        The label is given for the first thunk of a nested sequence only. Empty sequences are skipped.
         """
         stack: list[tuple[int, str | None, Thunk]] = [(0, None, thunk) for thunk in reversed(self.thunks)]
         while stack:
@@ -59,7 +59,7 @@ class Thunks:
             stack.extend(reversed(inner))
 
     def of(self, name: str) -> tuple[Thunk, ...]:
-        """The thunks of the instruction of that name, in order."""
+        """Thunks of the instruction of this name, in order."""
         return tuple(thunk for thunk in self.walk() if thunk.name == name)
 
     def counts(self) -> dict[str, int]:
@@ -70,10 +70,10 @@ class Thunks:
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
     def with_command_buffers(self, options: Any = None) -> Thunks:
-        """The thunks after XLA's command-buffer pass, and for every run of thunks the blocker that ended it (`ended`).
+        """The thunks after XLA's command-buffer pass; `ended` has the blocker that ended each run of captured thunks.
 
-        `options` are those of the compilation (`Compilation.options`); by default those given to `predict`. CPU thunks are
-        returned unchanged: there are no command buffers on CPU.
+        `options` are those of the compilation (`Compilation.options`), by default those given to `predict`. CPU thunks
+        are returned unchanged, since there are no command buffers on CPU.
         """
         if self.platform != "gpu":
             return self

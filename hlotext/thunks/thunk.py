@@ -38,7 +38,7 @@ class Launch:
 
 @attrs.define(eq=False, kw_only=True)
 class Thunk:
-    """One step of the runtime. Compared by identity."""
+    """A step executed by the runtime. Compared by identity."""
 
     kind: str
     """XLA's name of the kind: "kCopy" on GPU, "copy" on CPU. Kinds that this release does not know are kept."""
@@ -63,13 +63,13 @@ class Thunk:
 
     @property
     def nested(self) -> Iterator[Thunk]:
-        """The thunks directly inside, sequence by sequence."""
+        """Yields the thunks directly inside, sequence by sequence."""
         return (thunk for _, sequence in self.children for thunk in sequence)
 
 
 @attrs.frozen(kw_only=True)
 class ThunkNote:
-    """Something unknown to a prediction or a reader, or that XLA would refuse."""
+    """Something unknown in a prediction or a file, or that XLA would reject."""
 
     message: str
     instruction: Instruction | None = None

@@ -38,7 +38,7 @@ class _Step(NamedTuple):
 
 
 def with_kernels_named(trace: Trace) -> Trace:
-    """The trace with the operations of kernels that name none, as far as thunks tell them; what stays open is in `notes`."""
+    """Assigns unnamed kernels of a trace to operations, as far as thunks identify them; `notes` lists the rest."""
     if not trace.unnamed:
         return trace
     steps: dict[int, list[_Step]] = {}

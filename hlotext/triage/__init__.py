@@ -1,4 +1,4 @@
-"""Many modules ranked by time, memory and traffic, and the repairs that are worth most.
+"""Ranks many modules by time, memory and traffic, and finds the most valuable repairs.
 
 >>> from hlotext import triage
 >>> found = triage.run(["dumps/"])  # doctest: +SKIP

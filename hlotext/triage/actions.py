@@ -14,7 +14,7 @@ from hlotext.triage.examined import Examined
 
 @attrs.frozen
 class Action:
-    """One repair in the program, with what it saves in all modules that it is found in."""
+    """A repair of the program, with its savings over all modules where it applies."""
 
     code: str
     rule: str
@@ -45,7 +45,7 @@ class Action:
 
     @property
     def is_priced(self) -> bool:
-        """True if the saving is known; what a host callback costs, for one, no text tells."""
+        """True if the saving is known. That of a host callback, for example, is not."""
         return bool(self.seconds or self.peak_bytes)
 
 

@@ -32,7 +32,7 @@ _WIDE = 32
 
 
 class Role(enum.Enum):
-    """The role of an array in the program."""
+    """Role of an array in the program."""
 
     WEIGHTS = "weights"
     """Arguments that are only read and have a usual name of parameters: `params['w']`."""
@@ -67,7 +67,7 @@ class Content:
 
 @attrs.frozen
 class Layer:
-    """The temporaries of one scope at the peak; layers that differ in their numbers alone are one."""
+    """Temporaries of one scope at the peak; numbered layers are merged."""
 
     scope: str
     """As the program names it, `*` in the place of what repeated layers differ in."""

@@ -24,7 +24,7 @@ from hlotext.triage.contents import MAIN, Content, Layer, contents_of
 
 @attrs.frozen
 class Settings:
-    """Settings for the examination of modules."""
+    """Settings for examining modules."""
 
     config: lint.Config = attrs.field(factory=lint.Config)
     """The rules of lint; its chip, where it names one, is that of all modules."""
@@ -32,7 +32,7 @@ class Settings:
 
 @attrs.frozen
 class Examined:
-    """A module with the figures that modules are ranked by. Plain values, which go to other processes."""
+    """A module with the figures used for ranking. Plain values that can be pickled."""
 
     place: str
     """The file, or the text of a packed folder."""
@@ -63,20 +63,20 @@ class Examined:
 
     @property
     def is_at_least(self) -> bool:
-        """True if the time leaves something out: calls of unknown cost, or rounds of loops."""
+        """True if the time is a lower bound because of calls of unknown cost or loops of unknown trip count."""
         return bool(self.unknown_loops or self.unknown_calls)
 
 
 @attrs.frozen
 class Unexamined:
-    """A text that could not be examined."""
+    """A file that could not be examined."""
 
     place: str
     problem: str
 
 
 def examine(text: str | ModuleFile, settings: Settings) -> tuple[Examined | Unexamined, ...]:
-    """All modules of a text, by path or of a folder. Never raises on what it reads."""
+    """Examines all modules of a file, given by path or from a folder. Never raises on its content."""
     place = text if isinstance(text, str) else text.label
     try:
         opened = ModuleFile(text) if isinstance(text, str) else text

@@ -18,7 +18,7 @@ from hlotext.triage.examined import Examined, Settings, Unexamined, examine
 
 @attrs.frozen
 class Triage:
-    """The modules, ranked, with the actions over all of them."""
+    """Ranked modules, and actions over all of them."""
 
     modules: tuple[Examined, ...]
     """The slowest first."""
@@ -34,7 +34,7 @@ class Triage:
 
     @property
     def fullest(self) -> tuple[Examined, ...]:
-        """The modules whose memory is known, the largest peak first."""
+        """Modules by peak memory, largest first; those of unknown memory are omitted."""
         known = [one for one in self.modules if one.peak_bytes is not None]
         return tuple(sorted(known, key=lambda one: -(one.peak_bytes or 0)))
 
@@ -42,11 +42,15 @@ class Triage:
 def run(
     paths: Iterable[str | os.PathLike[str]], settings: Settings | None = None, jobs: int | None = None
 ) -> Triage:
-    """Examines every module of files, dump folders and packed folders.
+    """Examines every module in files, dump folders and archives.
 
-    Of a folder the last text of each compilation is taken, and of a module that lies there as another text too, such as
-    `compiled.as_text()`, the one that was dumped. What cannot be read is in `failures`. `jobs` is the number of processes
-    (all processors by default).
+    In a folder, the last text of each compilation is used; if the folder has other texts of the same module, such as
+    `compiled.as_text()`, the dumped one is preferred. Files that cannot be read are listed in `failures`.
+
+    Args:
+        paths: Files, folders and archives.
+        settings: Chip and other settings.
+        jobs: Number of processes; None uses all processors.
     """
     files: list[ModuleFile] = []
     failures: list[Unexamined] = []

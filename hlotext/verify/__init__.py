@@ -1,6 +1,6 @@
-"""Is this HLO right? Shape inference and checks.
+"""Verification of modules, with shape inference.
 
-`verify(module)` finds everything that XLA's verifier would refuse, and some of what it accepts and nobody means.
+`verify(module)` reports everything that XLA's verifier would reject, and suspicious code that it accepts.
 """
 
 from __future__ import annotations

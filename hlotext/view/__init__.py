@@ -1,4 +1,4 @@
-"""Pictures of what HLO text says: SVG for browsers and notebooks, text for terminals, pages of graphs and reports."""
+"""Pictures of modules and layouts as SVG and text, and HTML pages of graphs and reports."""
 
 from typing import TYPE_CHECKING
 

@@ -54,10 +54,10 @@ def _array(shape: Shape) -> Shape:
 
 @attrs.frozen
 class LayoutPicture:
-    """The picture of one array shape (or of the array in a buffer).
+    """A picture of the memory layout of an array shape (or of the array in a buffer).
 
-    `str()` is the text; notebooks show the SVG. Raises LayoutError for an ill-formed shape and for what is no
-    array.
+    `str()` is the text version; notebooks display the SVG. Raises LayoutError for an invalid shape, and for anything
+    but an array.
     """
 
     shape: Shape = attrs.field(converter=_array)
@@ -69,7 +69,7 @@ class LayoutPicture:
         return self.text()
 
     def text(self) -> str:
-        """The picture in box-drawing characters, without a line break at its end."""
+        """The picture in box-drawing characters, without a trailing newline."""
         cells = self._grid()
         lines = [str(self.shape), *(f"  {line}" for line in self._caption(cells))]
         if cells is not None:
@@ -77,7 +77,7 @@ class LayoutPicture:
         return "\n".join(lines)
 
     def svg(self) -> str:
-        """The picture as an SVG document: tiles coloured, pieces of the last tile framed, padding hatched."""
+        """The picture as an SVG document: tiles colored, pieces of the last tile framed, padding hatched."""
         cells = self._grid()
         return _svg(str(self.shape), self._caption(cells), cells)
 

@@ -1,4 +1,4 @@
-"""Why each collective of a compilation is there, and which annotation would spare it."""
+"""Causes of the collectives of a compilation, and annotations that would avoid them."""
 
 from typing import TYPE_CHECKING
 

@@ -55,7 +55,7 @@ _MISSING = "the HLO before and after SPMD partitioning was not dumped; for all c
 def collectives(
     compilation: Compilation, mesh: DeviceMesh | str | None = None
 ) -> tuple[CollectiveCause, ...]:
-    """Why each collective of the final text is there. See `Compilation.collectives`."""
+    """Explains the collectives of the final text. See `Compilation.collectives`."""
     after = compilation.after
     if after is None:
         raise LookupError(f"{compilation.name} has no final text")
@@ -127,13 +127,12 @@ def _noted(causes: tuple[CollectiveCause, ...], note: str) -> tuple[CollectiveCa
 def of_module(
     module: hlo.Module, compilation: Compilation | None = None, mesh: DeviceMesh | None = None
 ) -> tuple[CollectiveCause, ...]:
-    """Causes of the collectives of a module, in the order of `analysis.communications`.
+    """Explains the collectives of a module, in the order of `analysis.communications`.
 
     Args:
-        module: The module whose instructions the answers name.
-        compilation: The compilation that `module` is the final text of. Without one only the text is used: it shows the
-        operation that needs each collective, and
-            rarely the tensor.
+        module: The module whose instructions the results refer to.
+        compilation: The compilation whose final text this is. Without one only the text is used, which shows the
+            operation that needs each collective, but rarely the tensor.
         mesh: See `Compilation.collectives`.
 
     Raises:

@@ -63,7 +63,7 @@ def read(step: Step | None) -> hlo.Module | None:
 
 
 def named_mesh(compilation: Compilation, module: hlo.Module) -> FoundMesh | None:
-    """The mesh whose axes the program before optimization names, for its final text; None where it names none."""
+    """The mesh named by the program before optimization, for its final text; None if it names none."""
     own = mesh_of(module)
     if own is not None and own.has_names and own.source is not MeshSource.GROUPS:
         return own

@@ -10,16 +10,16 @@ from hlotext.messages import Message
 
 
 def warned(causes: Iterable[CollectiveCause], log: str) -> dict[str, tuple[Message, ...]]:
-    """The warnings of an "involuntary full rematerialization" in a log, by the collective that each speaks of.
+    """Assigns "involuntary full rematerialization" warnings in a log to collectives of the final text.
 
-    A warning names the tensor, its sharding and the one that is wanted, not the collective. Those that fit none are left out.
+    A warning names the tensor and its two shardings, but not the collective. Warnings that match none are dropped.
 
     Args:
-        causes: The answers of `Compilation.collectives`.
-        log: What the compiler wrote, with or without prefixes.
+        causes: The result of `Compilation.collectives`.
+        log: The compiler's log, with or without prefixes.
 
     Returns:
-        Names of collectives of the final text, with the warnings.
+        Warnings by name of the collective.
     """
     found: dict[str, tuple[Message, ...]] = {}
     known = list(causes)

@@ -1,4 +1,4 @@
-"""One identity across all passes: which operation of a step is which of the one before, who brought it, and out of what."""
+"""Identity of operations across passes: pairs the operations of consecutive steps, and attributes new ones."""
 
 from typing import TYPE_CHECKING
 

@@ -29,7 +29,7 @@ _MOST_CANDIDATES = 16
 
 @attrs.frozen
 class Event:
-    """One thing that happened to an operation on its way."""
+    """An event in the history of an operation."""
 
     step: Step
     """The step that shows it."""
@@ -50,7 +50,7 @@ class Event:
 
 @attrs.frozen
 class Birth:
-    """Where an operation is there for the first time."""
+    """First appearance of an operation."""
 
     step: Step
     name: str
@@ -68,7 +68,7 @@ class Birth:
 
 @attrs.frozen
 class Link:
-    """One operation before optimization that a final one comes from."""
+    """A link from a final operation to an operation before optimization that it originates from."""
 
     instruction: hlo.Instruction
     """An operation of `Compilation.before`."""
@@ -82,9 +82,9 @@ class Link:
 
 
 class Identity:
-    """The identity of operations over all steps of one compilation. Texts are read once, one after the other.
+    """Identity of operations over all steps of a compilation. Texts are read once, in order.
 
-    Raises InputError, HloSyntaxError where the last text cannot be read; what cannot be read before is passed over.
+    Raises InputError or HloSyntaxError if the last text cannot be read; earlier texts that cannot be read are skipped.
     """
 
     def __init__(self, compilation: Compilation) -> None:
@@ -99,22 +99,22 @@ class Identity:
 
     @property
     def shows_passes(self) -> bool:
-        """True if there are steps between the program and the final text."""
+        """True if there are steps between the first and the final text."""
         return any(step.is_pass for step in self._steps)
 
     def history(self, name: str) -> tuple[Event, ...]:
-        """Events of an operation of the last text, latest first, without steps that left it unchanged.
+        """Events in the history of an operation of the last text, latest first.
 
-        Raises LookupError for a name that the last text does not have.
+        Steps that left it unchanged are omitted. Raises LookupError if the last text has no such name.
         """
         name = self._known(name)
         return tuple(self._event(index, at, edge) for index, at, edge in self._chain.walk(name))
 
     def births(self, names: Iterable[str]) -> dict[str, Birth]:
-        """Where operations of the last text are there for the first time; names that it does not have are left out.
+        """First appearances of operations of the last text, by name; names that it lacks are omitted.
 
-        An operation stays the same where it is renamed, copied with its computation, made asynchronous or rewritten into
-        one of its own opcode.
+        An operation keeps its identity when it is renamed, copied with its computation, made asynchronous, or rewritten
+        into one of the same opcode.
         """
         found = {}
         for name in names:
@@ -123,9 +123,9 @@ class Identity:
         return found
 
     def earlier_names(self, names: Iterable[str], step: Step, earlier: Step) -> dict[str, str]:
-        """The names that operations of a step had in an earlier one, as far as every link between is sure.
+        """Names in an earlier step of operations in a later one, as far as every link in between is certain.
 
-        Newer operations are left out, as are those with uncertain links. Empty for steps after the final text.
+        Newer operations are omitted, as are those with uncertain links. Empty for steps after the final text.
         """
         first, last = self._layer_of(earlier), self._layer_of(step)
         if first is None or last is None:
@@ -151,7 +151,7 @@ class Identity:
         return numbers[-1] if numbers else None
 
     def birth(self, name: str) -> Birth:
-        """The same for one name. Raises LookupError for a name that the last text does not have."""
+        """First appearance of the operation of one name. Raises LookupError if the last text has no such name."""
         return self._birth(self._chain.origin(self._known(name)))
 
     def _birth(self, origin: Origin) -> Birth:

@@ -149,7 +149,7 @@ def state_of(step: Step, text: str, before: State | None = None) -> State:
 
 
 def paired(old: State, new: State, pass_name: str = "") -> Pairing:
-    """Two texts of one compilation, with a pass between them whose name may be known: which operation is which."""
+    """Pairs the operations of two texts of one compilation. `pass_name` is the pass between them, if known."""
     pairing = Pairing(old, new, _mode(old, new, pass_name))
     complete(pairing)
     return pairing

@@ -16,7 +16,7 @@ START = "pipeline-start"
 
 @attrs.frozen
 class Owner:
-    """The pass that brought what a step shows."""
+    """The pass responsible for what a step shows."""
 
     name: str
     """XLA's name of the pass; of both ends what the file is called."""
@@ -38,7 +38,7 @@ class Owner:
 
 
 def owner(steps: Sequence[Step], index: int) -> Owner:
-    """The owner of what a step shows. `steps` are all of the compilation."""
+    """Returns the owner of the step at `index`. `steps` are all steps of the compilation."""
     step = steps[index]
     if not step.is_pass:
         return (

@@ -123,7 +123,7 @@ class Part:
 
 
 class State:
-    """One text."""
+    """The operations of one text."""
 
     def __init__(
         self, text: str, before: State | None = None, ids: Callable[[], LocalIds | None] = lambda: None
@@ -175,16 +175,16 @@ class State:
 
     @functools.cached_property
     def local_ids(self) -> LocalIds | None:
-        """The ids of its instructions, where a file has them."""
+        """Instruction ids, if a file has them; else None."""
         return self._ids()
 
     def opcode(self, name: str) -> str | None:
-        """The opcode of an operation; None for a name that is not there."""
+        """Opcode of an operation; None if there is none of this name."""
         found = self.ops.get(name)
         return None if found is None else found.opcode
 
     def callers(self, part: str) -> list[Op]:
-        """The operations that call a computation."""
+        """Operations that call a computation."""
         if self._callers is None:
             self._callers = {}
             for owner in self.parts.values():
@@ -194,7 +194,7 @@ class State:
         return self._callers.get(part, [])
 
     def base(self, op: Op) -> str:
-        """The opcode without what makes it asynchronous; of an asynchronous wrapper that of what it wraps."""
+        """Opcode of an operation without asynchronous suffix; for an async wrapper, that of the wrapped operation."""
         if op.base == "async":
             callee = self.parts.get(op.callees[0]) if op.callees else None
             if callee is not None and callee.root is not None:
@@ -204,7 +204,7 @@ class State:
         return op.base
 
     def location(self, op: Op) -> str:
-        """The line of the program that an operation is marked with; "" for none."""
+        """Source line of an operation; empty if absent."""
         frame = op.frame
         if not frame.startswith("stack_frame_id="):
             return frame

@@ -1,1 +1,1 @@
-"""Nodes: modules, computations and instructions, joined by references and compared by identity."""
+"""Graph nodes: modules, computations and instructions, which refer to each other and are compared by identity."""

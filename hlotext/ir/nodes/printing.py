@@ -28,7 +28,7 @@ _installed: list[Printer] = []
 
 
 def install(printer: Printer) -> None:
-    """Makes this the printer of all nodes; `hlotext.syntax` does so when it is imported."""
+    """Sets the printer of all nodes. Called when `hlotext.syntax` is imported."""
     _installed[:] = [printer]
 
 

@@ -1,4 +1,4 @@
-"""Tables of knowledge: a row for each opcode and for each attribute."""
+"""Knowledge as tables: a row per opcode and per attribute."""
 
 from __future__ import annotations
 

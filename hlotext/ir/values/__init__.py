@@ -1,1 +1,1 @@
-"""Values on nodes: frozen, compared by content, each prints itself as XLA does."""
+"""Values of node properties: frozen, compared by content, printed as XLA prints them."""

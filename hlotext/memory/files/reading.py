@@ -38,14 +38,20 @@ from hlotext.syntax.source.inputs import InputError
 
 
 def load(place: str | os.PathLike[str]) -> Assignment:
-    """Buffer assignment of a module from XLA's own files: a folder, the module's text, or one of the four files.
+    """Loads the buffer assignment of a module from XLA's own files.
 
-    Or an `HloProto` (`.hlo.pb`), which holds values and allocations itself. The other files are found next to it by name,
-    compressed ones too. Fields that the files lack (buffers, a value's own bytes) are None. `notes` lists missing,
-    unreadable and contradictory parts.
+    Fields that the files lack (buffers, a value's own bytes) are None. `notes` lists missing, unreadable and
+    contradictory parts.
 
-    Raises MemoryModelError (a ValueError) where there is no such file, a folder holds several modules, or the files speak
-    of another module than the text; InputError for what cannot be read, HloSyntaxError for a text that is no HLO.
+    Args:
+        place: A folder, the module's text, one of the four files, or an `HloProto` (`.hlo.pb`) with values and
+            allocations. The other files are found next to it by name, compressed or not.
+
+    Raises:
+        MemoryModelError: There is no such file, the folder has several modules, or the files are of another module than
+            the text (a ValueError).
+        InputError: A file cannot be read.
+        HloSyntaxError: The text is not HLO.
     """
     if (found := from_proto(place)) is not None:
         return found
@@ -65,10 +71,10 @@ def load(place: str | os.PathLike[str]) -> Assignment:
 
 
 def load_beside(place: str | None) -> tuple[Assignment | None, str]:
-    """Assignment from XLA's files beside a module's text, if complete enough to replace the computed one.
+    """Loads the assignment from XLA's files next to a module's text, if they are complete enough.
 
-    None for a text without such files, or without a path; also, with the reason, if they cannot be used because one is
-    missing or was not read completely.
+    Returns:
+        The assignment and an empty text; or None, with the reason if there are files but one is missing or incomplete.
     """
     if place is None or not companion_files.has_files(place):
         return None, ""
@@ -82,9 +88,9 @@ def load_beside(place: str | None) -> tuple[Assignment | None, str]:
 
 
 def joined(read: Assignment, computed: Assignment) -> Assignment:
-    """An assignment read from XLA's files, with the chip and the sharing of values computed from the text.
+    """An assignment read from XLA's files, completed with the chip and the sharing of values computed from the text.
 
-    The files have offsets and live ranges. Only the text shows which instruction writes a loop's state.
+    The files have offsets and live ranges, but only the text shows which instruction writes a loop's state.
     """
     known = {(value.name, value.index): value for value in read.values}
     buffers: list[Buffer] = []
@@ -98,7 +104,7 @@ def joined(read: Assignment, computed: Assignment) -> Assignment:
 
 
 def read(texts: Mapping[str, str], module: Module | None = None) -> Assignment:
-    """An assignment from the texts of XLA's files, by suffix, and their module.
+    """Parses an assignment from the texts of XLA's files, by suffix, and their module.
 
     Raises MemoryModelError for texts of another kind or module.
     """

@@ -16,11 +16,11 @@ from hlotext.memory.values import Value
 
 
 def texts(assignment: Assignment) -> Mapping[str, str]:
-    """The texts of all four files by suffix (`places.SUFFIXES`).
+    """Prints an assignment as XLA's four files, by suffix (`places.SUFFIXES`).
 
-    What was read comes back byte for byte, in today's form, but for op lines: these are printed from the text, which in the
-    compact form has no names of elements. Of what was computed the numbers are ours. Raises LayoutError for shapes
-    without a known size.
+    An assignment read from files is reproduced byte for byte in today's format, except for op lines, which are printed
+    from the text; in compact texts they lack the names of tuple elements. For a computed assignment, ids are hlotext's
+    own. Raises LayoutError for shapes of unknown size.
     """
     names = Names(assignment)
     return {

@@ -15,7 +15,7 @@ from hlotext.rewrite.kit.worklist import Worklist
 
 
 class RefusedRewriteWarning(UserWarning):
-    """An application of a rule that an edit refused, and that was taken back."""
+    """A rewrite was rolled back because an edit was rejected."""
 
 
 DRIVERS: Mapping[str, type[Driver]] = {
@@ -39,42 +39,44 @@ def apply_rules(
     on_refused: str = "warn",
     verify: str | None = None,
 ) -> dict[str, int]:
-    """Applies rules until none matches anywhere; how often each did, by name.
+    """Applies rewrite rules until none matches, and returns the number of rewrites by rule name.
 
-    Instructions are visited computation by computation in the order of the text; rules are tried in order. Whatever a rule
-    inserted, changed or took out, and what uses or is used by that, is visited next; when nothing is left, everything is
-    visited once more, until a whole round changes nothing. So no rule matches at the end, however far its pattern looks.
+    The worklist driver visits computations in the order of the text and tries rules in order. Whatever a rule inserted,
+    changed or removed, with its users and operands, is visited next; when the worklist is empty all instructions are
+    visited again, until a whole iteration changes nothing. So no rule matches at the end, however far its pattern
+    looks. Each rewrite is one transaction: it is rolled back if the rule returns None or raises (the exception is
+    annotated with the rule and the place); replaced instructions, and operands and new instructions without uses, are
+    removed.
 
-    Each application is one transaction. What a rule made is taken back where it returns None or raises (the exception then
-    says which rule, and where); replaced instructions, operands and new instructions that nothing uses are taken out.
+    The other drivers are those of XLA's own passes, and of the passes in this package:
 
-    XLA's own passes visit instructions in other ways, and so do the passes of this package:
+    - `post-order`: operands before users, repeatedly until nothing changes (`DfsHloRewriteVisitor`).
+    - `once`: every existing instruction, operands first, but none that the rules create (`OpExpanderPass`).
 
-    - `post-order`: operands before their users, again and again until nothing changes (`DfsHloRewriteVisitor`).
-    - `once`: every instruction that was there before, operands first, and nothing that the rules make (`OpExpanderPass`).
-
-    Replacements are made as XLA makes them then (`Editor.replace`): what an edit refuses stays as it is, and so do bodies of
-    fusions unless they are named. The run is one transaction, and what a rule made before it gave up is not taken back: a
-    rule for these looks before it edits.
+    They replace instructions as XLA does (`Editor.replace`): rejected edits are skipped, and bodies of fusions are not
+    visited unless listed. The run is one transaction, and edits of a rule that then gives up are not rolled back, so
+    such rules must check before they edit.
 
     Args:
-        module: Is changed in place.
-        rules: Tried in this order.
+        module: The module, modified in place.
+        rules: Rules, tried in this order.
         driver: `worklist`, `post-order` or `once`.
-        computations: The only ones to be visited; None: all.
-        options: Value for `Rewrite.options`.
-        max_rewrites: Beyond this rules undo one another; None: eight for every instruction of the module, plus 1,000.
-        listeners: Are told of each replacement.
-        profile: Is filled in.
-        on_refused: What an EditError does that a rule of a worklist meets (a replacement of another type, a cycle): `warn`
-            takes that application back, goes on, and warns once for each rule; `raise` ends the run.
-        verify: `equivalence` executes the module before and after on the CPU (`hlotext[jax]`). Where results differ all is
-            taken back; a module that cannot be executed is warned of.
+        computations: Computations to visit; None visits all.
+        options: Value of `Rewrite.options`.
+        max_rewrites: Limit after which rules are assumed to undo each other; None: 8 per instruction of the module,
+            plus 1,000.
+        listeners: Notified of each replacement.
+        profile: Filled with time and counts by rule.
+        on_refused: Reaction to an EditError in a rule of the worklist (a replacement of another type, a cycle): `warn`
+            rolls the rewrite back and warns once per rule; `raise` ends the run.
+        verify: `equivalence` executes the module before and after on CPU (`hlotext[jax]`). If results differ everything
+            is rolled back; if the module cannot be executed, a warning is issued.
 
     Raises:
-        RewriteError: There was no end, or results differ: the message names the first application that changed one.
+        RewriteError: The rules did not terminate, or results differ; the message names the first rewrite that changed
+            them.
         PassLimitError: Rules that are applied once would make the module too large.
-        ValueError: A choice that does not exist.
+        ValueError: Unknown driver or other choice.
     """
     if driver not in DRIVERS:
         raise ValueError(f"driver must be one of {', '.join(DRIVERS)}, not {driver}")

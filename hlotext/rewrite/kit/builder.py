@@ -51,7 +51,10 @@ def _decisive(row: Opcode) -> tuple[str, ...] | None:
 
 
 def shape_of(element_type: ElementType | str, dimensions: Iterable[int] = ()) -> Shape:
-    """The array shape without layout of an element type (or its name) and sizes. Raises KeyError for an unknown name."""
+    """Creates an array shape without layout from an element type (or its name) and sizes.
+
+    Raises KeyError for an unknown name.
+    """
     type_ = element_type if isinstance(element_type, ElementType) else ELEMENT_TYPES[element_type]
     return Shape(type_, tuple(dimensions))
 
@@ -60,10 +63,10 @@ def shape_of(element_type: ElementType | str, dimensions: Iterable[int] = ()) ->
 class Builder(OpcodeMethods):
     """Adds instructions to a computation, at its end or before one of its instructions.
 
-    Every opcode is a method: hyphens become underscores, and `and`, `or`, `not`, `while` get one behind
-    (`b.add(x, y)`, `b.custom_call(x, shape=s, custom_call_target="f")`). Positional arguments are operands, keywords the
-    attributes by their names in the text. `shape=` says what operands leave open, `name=` asks for a name. Raises
-    EditError where the operands do not fit.
+    Every opcode is a method: hyphens become underscores, and `and`, `or`, `not`, `while` get a trailing one (`b.add(x,
+    y)`, `b.custom_call(x, shape=s, custom_call_target="f")`). Positional arguments are operands; keywords are
+    attributes, named as in the text. `shape=` is needed if the operands do not determine the result; `name=` requests a
+    name. Raises EditError if the operands do not fit.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] negate(x) }")
@@ -84,14 +87,20 @@ class Builder(OpcodeMethods):
 
     @classmethod
     def before(cls, instruction: Instruction, like: Instruction | None = None) -> Builder:
-        """A builder that inserts before an instruction and, by default, inherits from it."""
+        """Creates a builder that inserts before an instruction.
+
+        New instructions copy metadata and sharding from `like`, by default that instruction.
+        """
         if instruction.computation is None:
             raise EditError(f"{instruction.name} is not in a computation")
         return cls(instruction.computation, instruction, like or instruction)
 
     @classmethod
     def after(cls, instruction: Instruction, like: Instruction | None = None) -> Builder:
-        """A builder that inserts after an instruction and, by default, inherits from it."""
+        """Creates a builder that inserts after an instruction.
+
+        New instructions copy metadata and sharding from `like`, by default that instruction.
+        """
         computation = instruction.computation
         if computation is None:
             raise EditError(f"{instruction.name} is not in a computation")
@@ -109,9 +118,10 @@ class Builder(OpcodeMethods):
         *,
         like: Instruction | None = None,
     ) -> Builder:
-        """A builder of a new computation with a parameter for each shape, at the end of a module or before another.
+        """Creates a builder for a new computation with a parameter for each shape.
 
-        Its instructions inherit from `like`, as those of `before` and `after` do.
+        The computation is inserted at the end of the module, or before another one. Its instructions copy metadata and
+        sharding from `like`.
 
         >>> b = Builder.new(Module("m"), "sum", [shape_of("f32"), shape_of("f32")])
         >>> print(b.finish(b.add(*b.computation.parameters)))
@@ -147,11 +157,20 @@ class Builder(OpcodeMethods):
         argument: int | Literal | None = None,
         **attributes: Any,
     ) -> Instruction:
-        """An instruction of any opcode.
+        """Adds an instruction of any opcode.
 
-        `shape` is required if the operands do not determine it; otherwise it may add a layout. Attributes may be given in any
-        form that means their value: a list, a text, a mapping, the name of a computation. A number among the operands becomes
-        a constant of the others' type, and of their sizes where the operation is elementwise. Raises EditError.
+        Args:
+            opcode: The opcode.
+            operands: Instructions, or numbers, which become constants with the type of the other operands, and with
+                their sizes for elementwise operations.
+            shape: The result shape; required if the operands do not determine it, otherwise it may add a layout.
+            name: Requested name.
+            argument: The number of a parameter or the literal of a constant.
+            attributes: Attributes in any form that can be converted to their values: a list, text, a mapping, the name
+                of a computation.
+
+        Raises:
+            EditError: The instruction would be invalid.
         """
         operands = number_operands(self, opcode, operands)
         row = opcodes.opcode(opcode)
@@ -238,9 +257,9 @@ class Builder(OpcodeMethods):
     def constant(
         self, value: Any, element_type: ElementType | str | None = None, name: str | None = None
     ) -> Instruction:
-        """A constant from a `Literal`, an array, or a number with its element type; numpy's scalars have one.
+        """Creates a constant from a `Literal`, an array, or a number with its element type (implied by numpy scalars).
 
-        Raises EditError for a plain number without a type, and for one that the type does not hold.
+        Raises EditError for a plain number without a type, and for one that the type cannot represent.
         """
         if not isinstance(value, Literal):
             import numpy as np
@@ -267,20 +286,20 @@ class Builder(OpcodeMethods):
         )
 
     def parameter(self, shape: Shape, name: str | None = None) -> Instruction:
-        """The next parameter of a computation that nothing calls yet; else see `rewrite.add_parameter`."""
+        """Adds the next parameter of a computation without callers; for others see `rewrite.add_parameter`."""
         number = sum(i.opcode == "parameter" for i in self.computation)
         return self.op("parameter", shape=shape, argument=number, name=name or f"param_{number}")
 
     def parameter_number(self, number: int) -> Instruction:
-        """The parameter of that number that is there already. Raises IndexError."""
+        """Returns the existing parameter of this number. Raises IndexError."""
         return self.computation.parameters[number]
 
     def get_tuple_element(self, value: Instruction, index: int, **settings: Any) -> Instruction:
-        """Element `index` of a tuple."""
+        """Extracts element `index` of a tuple."""
         return self.op("get-tuple-element", (value,), index=index, **settings)
 
     def tuple(self, *elements: Instruction, **settings: Any) -> Instruction:
-        """A tuple of these elements."""
+        """Creates a tuple of these elements."""
         return self.op("tuple", elements, **settings)
 
     def convert(
@@ -291,7 +310,7 @@ class Builder(OpcodeMethods):
         shape: Shape | str | None = None,
         **settings: Any,
     ) -> Instruction:
-        """The elements as another type, or in another `shape=`."""
+        """Converts a value to another element type, or to `shape=`."""
         one_of("convert", element_type=element_type, shape=shape)
         if element_type is not None:
             shape = retyped(_shape(value), shape_of(element_type).element_type)
@@ -305,7 +324,7 @@ class Builder(OpcodeMethods):
         shape: Shape | str | None = None,
         **settings: Any,
     ) -> Instruction:
-        """Reshape to other sizes, or to another `shape=`."""
+        """Reshapes a value to other sizes, or to `shape=`."""
         one_of("reshape", dimensions=dimensions, shape=shape)
         if dimensions is not None:
             shape = self._like(value, dimensions)
@@ -320,7 +339,10 @@ class Builder(OpcodeMethods):
         shape: Shape | str | None = None,
         **settings: Any,
     ) -> Instruction:
-        """The value repeated to these sizes, or to `shape=`; operand dimension i becomes result dimension `dimensions[i]`."""
+        """Broadcasts a value to these sizes, or to `shape=`.
+
+        Operand dimension i becomes result dimension `dimensions[i]`.
+        """
         one_of("broadcast", sizes=sizes, shape=shape)
         if sizes is not None:
             shape = self._like(value, sizes)
@@ -336,7 +358,7 @@ class Builder(OpcodeMethods):
         slice: SliceDimensions | Sequence[Sequence[int]] | str | None = None,
         **settings: Any,
     ) -> Instruction:
-        """The elements from start to limit by stride in each dimension, or `slice="{[0:2], [0:8:2]}"`."""
+        """Slices a value from start to limit by stride in each dimension, or by `slice="{[0:2], [0:8:2]}"`."""
         one_of("slice", starts=starts, slice=slice)
         if starts is None:
             return self.op("slice", (value,), slice=slice, **settings)
@@ -349,7 +371,7 @@ class Builder(OpcodeMethods):
     def compare(
         self, a: Operand, b: Operand, direction: ComparisonDirection | str, **settings: Any
     ) -> Instruction:
-        """Elementwise comparison, `"LT"` for example."""
+        """Elementwise comparison; `direction` is `"LT"`, for example."""
         return self.op("compare", (a, b), direction=ComparisonDirection(direction), **settings)
 
     def iota(
@@ -360,17 +382,17 @@ class Builder(OpcodeMethods):
         iota_dimension: int | None = None,
         **settings: Any,
     ) -> Instruction:
-        """Counts along one dimension."""
+        """Creates an array that counts from 0 along one dimension."""
         one_of("iota", dimension=dimension, iota_dimension=iota_dimension)
         number = iota_dimension if dimension is None else dimension
         return self.op("iota", shape=shape, iota_dimension=number, **settings)
 
     def bitcast(self, value: Instruction, shape: Shape, **settings: Any) -> Instruction:
-        """The operand's bytes seen as another shape and layout."""
+        """Reinterprets a value as another shape and layout of the same bytes."""
         return self.op("bitcast", (value,), shape=shape, **settings)
 
     def full_like(self, value: Instruction, number: complex) -> Instruction:
-        """An array of a value's shape that holds one number everywhere."""
+        """Creates an array with the shape of a value, filled with one number."""
         shape = _shape(value)
         scalar = self.constant(number, shape.element_type)
         if not shape.dimensions:

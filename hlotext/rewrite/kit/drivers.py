@@ -22,18 +22,19 @@ from hlotext.semantics.operation import errors_of
 
 
 class RewriteError(RuntimeError):
-    """Patterns that did not come to an end within their bound, or a rule that changed a result."""
+    """Rules did not terminate within the limit, or a rule changed the results."""
 
 
 class Listener(Protocol):
-    """Is told of every replacement, before it happens. Of each single edit `Module.listen` tells."""
+    """Listener that is notified before each replacement. For single edits, use `Module.listen`."""
 
-    def replaced(self, rule: RewriteRule, old: Instruction, new: Instruction) -> None: ...
+    def replaced(self, rule: RewriteRule, old: Instruction, new: Instruction) -> None:
+        """Called before `rule` replaces `old` with `new`."""
 
 
 @attrs.define
 class RuleProfile:
-    """Cost and effect of one rule."""
+    """Time and effect of one rule."""
 
     tried: int = 0
     """Instructions on which its pattern was tried."""

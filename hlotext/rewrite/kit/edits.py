@@ -34,9 +34,9 @@ from hlotext.semantics.shardings import check_sharding
 
 
 class Editor:
-    """Changes a module as XLA's `HloComputation` and `HloInstruction` do.
+    """Edits a module with the operations of XLA's `HloComputation` and `HloInstruction`.
 
-    New instructions stand before the instruction `place`, or behind their last operand where that stands later.
+    New instructions are inserted before the instruction `place`, or after their last operand if that comes later.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] sine(x) }")
@@ -60,7 +60,7 @@ class Editor:
         self._facts = VerifierOptions(False, True, num_partitions=module.attributes.get("num_partitions", 1))
 
     def has_effect(self, i: Instruction) -> bool:
-        """True if an instruction or what it calls has an effect (`HloInstruction::HasSideEffect`)."""
+        """True if an instruction or one of its callees has side effects (`HloInstruction::HasSideEffect`)."""
         if has_side_effect(i):
             return True
         callees = i.called_computations
@@ -79,7 +79,7 @@ class Editor:
     # ---- shapes
 
     def shape(self, element_type: ElementType, dimensions: Iterable[int] = ()) -> Shape:
-        """An array shape with the descending layout, where the module's text has layouts (`ShapeUtil::MakeShape`)."""
+        """Array shape with the descending layout if the module has layouts (`ShapeUtil::MakeShape`)."""
         sizes = tuple(dimensions)
         layout = default_layout(len(sizes)) if sizes and self.has_layouts else None
         return Shape(element_type, sizes, layout=layout)
@@ -99,15 +99,19 @@ class Editor:
         original: Instruction | None = None,
         **attributes: Any,
     ) -> Instruction:
-        """A new instruction (`HloComputation::AddInstruction`); attributes that are None are left out.
+        """Creates an instruction (`HloComputation::AddInstruction`). Attributes that are None are omitted.
 
         Args:
-            like: Sharding, metadata and frontend attributes come from this one (`SetupDerivedInstruction`); None: nothing is
-                taken over.
-            argument: The literal of a constant, the number of a parameter.
-            computation: None: that of `place`, else that of the operands.
-            name: Is made unique; None: the opcode.
-            original: For a copy, what it is a copy of: an unknown opcode is accepted then.
+            opcode: The opcode.
+            shape: The result shape.
+            operands: The operands, in order.
+            like: Instruction to copy sharding, metadata and frontend attributes from (`SetupDerivedInstruction`); None
+                copies nothing.
+            argument: The literal of a constant, or the number of a parameter.
+            computation: The computation to insert into; None: that of `place`, else that of the operands.
+            name: Requested name, made unique; None uses the opcode.
+            original: The instruction that this is a copy of, if any; its opcode may then be unknown.
+            attributes: Attributes by name.
         """
         home = computation
         if home is None and self.place is not None:
@@ -138,7 +142,7 @@ class Editor:
         operands: Sequence[Instruction] = (),
         **settings: Any,
     ) -> Instruction:
-        """`create` with what is taken over from another instruction (`HloInstruction::AddInstruction`)."""
+        """`create` with annotations copied from another instruction (`HloInstruction::AddInstruction`)."""
         return self.create(opcode, shape, operands, like=like, **settings)
 
     def _before(self, home: Computation, new: Instruction) -> Instruction | None:
@@ -157,7 +161,7 @@ class Editor:
     def clone(
         self, i: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
     ) -> Instruction:
-        """A copy with other operands, and perhaps another shape (`CloneWithNewOperands`)."""
+        """Clones an instruction with other operands, and optionally another shape (`CloneWithNewOperands`)."""
         wanted = shape if shape is not None else shape_of(i)
         own = {k: v for k, v in own_attributes(i).items() if k not in NOT_COPIED}
         own = derived_attributes(i, i.opcode, wanted, own)
@@ -165,13 +169,13 @@ class Editor:
         return self.create(i.opcode, wanted, operands, argument=argument, name=i.name, original=i, **own)
 
     def copy_annotations_from(self, like: Instruction, new: Instruction) -> Instruction:
-        """Gives a new instruction sharding and notes of another (`SetupDerivedInstruction`)."""
+        """Copies sharding, metadata and frontend attributes to a new instruction (`SetupDerivedInstruction`)."""
         own = dict(new.attributes)
         new.change(attributes=derived_attributes(like, new.opcode, shape_of(new), own), typed=False)
         return new
 
     def number(self, like: Instruction, value: Any, type_: ElementType) -> Instruction:
-        """A scalar constant."""
+        """Creates a scalar constant."""
         array = np.asarray(value)
         if array.dtype.kind in "iu" and type_.is_integral:
             array = _wrapped(array, type_)
@@ -179,7 +183,7 @@ class Editor:
         return self.create_like(like, "constant", Shape(type_), argument=literal)
 
     def scalar_like(self, base: Instruction, value: float) -> Instruction:
-        """That number in the shape of an instruction (`MakeScalarLike`)."""
+        """Fills the shape of an instruction with a number (`MakeScalarLike`)."""
         shape = static(shape_of(base))
         scalar = self.number(base, value, shape.element_type)
         if not shape.dimensions:
@@ -187,18 +191,18 @@ class Editor:
         return self.create_like(base, "broadcast", shape, (scalar,), dimensions=())
 
     def zeros(self, shape: Shape) -> Instruction:
-        """Zero everywhere (`BroadcastZeros`)."""
+        """Creates an array of zeros (`BroadcastZeros`)."""
         plain = static(shape).with_default_layout() if self.has_layouts else static(shape)
         literal = Literal.from_array(np.zeros((), shape.element_type.dtype), Shape(shape.element_type))
         zero = self.create("constant", Shape(shape.element_type), argument=literal)
         return self.create("broadcast", plain, (zero,), dimensions=())
 
     def binary(self, opcode: str, x: Instruction, y: Instruction) -> Instruction:
-        """An elementwise operation of two values (`MakeBinaryHlo`)."""
+        """Creates an elementwise operation on two values (`MakeBinaryHlo`)."""
         return self.create(opcode, shape_of(x), (x, y))
 
     def reshape(self, shape: Shape, x: Instruction) -> Instruction:
-        """`MakeReshapeHlo`."""
+        """Reshapes a value (`MakeReshapeHlo`)."""
         return self.create_like(x, "reshape", shape, (x,))
 
     # ---- replacing and removing
@@ -213,9 +217,9 @@ class Editor:
         remove_unused: bool = True,
         preserve_frontend: bool = True,
     ) -> bool:
-        """Makes the users of one instruction take another, and takes out what nothing uses then.
+        """Replaces all uses of one instruction with another, and removes what is then unused.
 
-        `HloComputation::ReplaceInstruction`; False, and nothing changed, where that gives up.
+        XLA's `HloComputation::ReplaceInstruction`. Returns False, without changes, if XLA would not replace it.
         """
         if old is new:
             return False
@@ -253,45 +257,45 @@ class Editor:
         relay_control: bool = False,
         **settings: Any,
     ) -> bool:
-        """Puts a new instruction in the place of an old one, by default of its shape (`ReplaceWithNewInstruction`)."""
+        """Replaces an instruction with a new one, by default of the same shape (`ReplaceWithNewInstruction`)."""
         if not relay_control and (old.control_predecessors or old.control_successors):
             return False
         new = self.create(opcode, shape if shape is not None else shape_of(old), operands, **settings)
         return self.replace(old, new, relay_control=relay_control)
 
     def replace_if_compatible(self, old: Instruction, new: Instruction) -> bool:
-        """`replace` where shapes are equal and no sharding is lost (`ReplaceInstructionIfCompatible`)."""
+        """`replace` if the shapes are equal and no sharding is lost (`ReplaceInstructionIfCompatible`)."""
         if old.control_predecessors or not self.same_shape(shape_of(old), shape_of(new)):
             return False
         return self.replace(old, new, preserve_sharding=True)
 
     def replace_with_bitcast(self, i: Instruction, operand: Instruction | None = None) -> bool:
-        """Replaces an instruction with a bitcast of `operand`, by default its first one (`ReplaceWithBitcast`)."""
+        """Replaces an instruction with a bitcast of `operand`, by default its first operand (`ReplaceWithBitcast`)."""
         value = operand if operand is not None else i.operands[0]
         return self.replace(i, self.create_like(i, "bitcast", shape_of(i), (value,)))
 
     def replace_uses(self, old: Instruction, new: Instruction) -> bool:
-        """Makes all users take another; the old one stays (`ReplaceAllUsesWith`)."""
+        """Replaces all uses of an instruction, which is kept (`ReplaceAllUsesWith`)."""
         with contextlib.suppress(EditError):
             old.replace_all_uses_with(new)
             return True
         return False
 
     def set_operands(self, i: Instruction, operands: Sequence[Instruction]) -> bool:
-        """Gives an instruction other operands (`ReplaceOperandWith`)."""
+        """Replaces the operands of an instruction (`ReplaceOperandWith`)."""
         with contextlib.suppress(EditError):
             i.change(operands=operands, typed=False)
             return True
         return False
 
     def same_shape(self, a: Shape, b: Shape) -> bool:
-        """True if shapes are equal, layouts aside where they do not count (`SameShape`)."""
+        """True if two shapes are equal, ignoring layouts unless the module is layout-sensitive (`SameShape`)."""
         if self.is_layout_sensitive:
             return layouts.shapes_equal(a, b) if self.has_layouts else a == b
         return a.text_without_layout() == b.text_without_layout()
 
     def reshape_is_bitcast(self, source: Shape, target: Shape) -> bool:
-        """True if layouts count and a reshape moves nothing (`AlgebraicSimplifierOptions::ReshapeIsBitcast`)."""
+        """True if layouts count and the reshape is a bitcast (`AlgebraicSimplifierOptions::ReshapeIsBitcast`)."""
         return self.is_layout_sensitive and moves_nothing(source, target)
 
     def _drop(self, old: Instruction, home: Computation, unused: bool) -> None:
@@ -303,9 +307,9 @@ class Editor:
             home.remove(old)
 
     def remove_unused(self, i: Instruction) -> int:
-        """Takes out an instruction that nothing uses and then operands without users and effects; how many.
+        """Removes an unused instruction, then operands that became unused and have no side effects.
 
-        `HloComputation::RemoveInstructionAndUnusedOperands`.
+        Returns the number of removed instructions. XLA's `HloComputation::RemoveInstructionAndUnusedOperands`.
         """
         home = i.computation
         assert home is not None

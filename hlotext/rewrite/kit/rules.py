@@ -21,9 +21,9 @@ NO_CAPTURES: Match = {}
 
 
 class Rewrite(Editor):
-    """Context of a rule: the instruction, the pattern's captures, a builder, and every edit of `Editor`.
+    """Context of a rewrite: the matched instruction, the captures, a builder, and the edits of `Editor`.
 
-    A driver has one for a run, and `at` moves it from instruction to instruction: what a rule is to keep, it copies.
+    A driver reuses one object for a whole run, moving it by `at`, so a rule must not keep it.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] sine(x) }")
@@ -45,7 +45,7 @@ class Rewrite(Editor):
 
     @classmethod
     def of(cls, instruction: Instruction, match: Match = NO_CAPTURES) -> Rewrite:
-        """The context of one match, outside of a driver. Raises EditError for an instruction that is in no module."""
+        """Creates the context of one match, outside a driver. Raises EditError if the instruction is not in a module."""
         home = instruction.computation
         if home is None or home.module is None:
             raise EditError(f"{instruction.name} is not in a module")
@@ -54,14 +54,14 @@ class Rewrite(Editor):
         return rewrite
 
     def at(self, instruction: Instruction, match: Match = NO_CAPTURES) -> None:
-        """Moves on to an instruction: new ones stand before it."""
+        """Moves to an instruction; new instructions are inserted before it."""
         self.place = self.instruction = instruction
         self.match = match
         self._builder = None
 
     @property
     def b(self) -> Builder:
-        """The builder that inserts before the instruction, and hands on its metadata and sharding."""
+        """Builder that inserts before the instruction and copies its metadata and sharding."""
         if self._builder is None:
             self._builder = Builder.before(self.instruction)
         return self._builder
@@ -71,11 +71,11 @@ class Rewrite(Editor):
         return found
 
     def like(self, name: str) -> Builder:
-        """The builder, with metadata and sharding of what was captured under a name in place of the root's."""
+        """The builder, copying metadata and sharding from a capture instead of from the matched instruction."""
         return attrs.evolve(self.b, like=self[name])
 
     def may_rewrite(self, i: Instruction) -> bool:
-        """True if rules that walk in post-order are asked about an instruction: its shape and its operands' are known."""
+        """True if post-order drivers visit an instruction: its shape and those of its operands are known."""
         return is_typed(i)
 
 
@@ -91,7 +91,7 @@ Context = TypeVar("Context", bound=Rewrite)
 
 @attrs.frozen
 class RewriteRule(sending.Uncopied):
-    """A pattern and what becomes of a match."""
+    """A rewrite rule: a pattern, and a function that rewrites its matches."""
 
     name: str
     pattern: Pattern
@@ -113,7 +113,7 @@ class RewriteRule(sending.Uncopied):
 
     @property
     def doc(self) -> str:
-        """Description of the rule: the function's docstring."""
+        """Description of the rule, from the function's docstring."""
         return self.function.__doc__ or ""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -146,13 +146,13 @@ def pattern(
     name: str | None = None,
     handler: str = "",
 ) -> Callable[[Callable[[Context], Result]], RewriteRule]:
-    """Makes a function the rule for a pattern of the matchers, or for every instruction of one or more opcodes.
+    """Decorator that turns a function into a rewrite rule for a pattern, or for all instructions of some opcodes.
 
     Args:
-        wanted: The pattern, or opcodes: the function then looks at the instruction itself.
+        wanted: The pattern, or opcodes; the function then inspects the instruction itself.
         options: Instructions to look through.
-        name: What counts and messages call the rule; None: as the function.
-        handler: The function of XLA that it is taken from.
+        name: Name of the rule in counts and messages; None uses the function's.
+        handler: XLA function that the rule is modeled on.
 
     >>> from hlotext import matchers as m
     >>> @pattern(m.sine(m.op("x")))

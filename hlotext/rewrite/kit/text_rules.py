@@ -41,22 +41,22 @@ class TextRule(RewriteRule):
 
 
 def rule(text: str, name: str | None = None) -> RewriteRule:
-    """The rule of a text: op lines with gaps, as for `hlotext grep`, then `=>`, then the op lines that take a match's place.
+    """Parses a rewrite rule: a pattern of op lines as for `hlotext grep`, `=>`, and the replacement.
 
-    On the right are captures of the left, numbers, and operations with all the attributes they need. `, ...` behind the
-    attributes takes over the others of the matched instruction, `$S` in a shape's or an attribute's place what the left
-    captured there. A number becomes a constant of the type and sizes that it meets. Shapes are inferred, and the last line's
-    is the matched one's where operands leave it open; others then need it written: `f32[4] convert($x)`. What is new
-    inherits the metadata of the matched instruction. A line with a name of the left, `%r = ...`, takes metadata and `, ...`
-    from the instruction that the left called so.
+    The right side consists of captures, numbers, and operations with all attributes that they need. `, ...` after the
+    attributes copies the remaining ones of the matched instruction; `$S` in place of a shape or attribute inserts what
+    the left side captured. A number becomes a constant of the type and sizes that its place requires. Shapes are
+    inferred; where operands do not determine it, the shape of the last line is that of the matched instruction, and
+    others must be given, as in `f32[4] convert($x)`. New instructions copy the metadata of the matched instruction. A
+    line named as on the left, `%r = ...`, copies metadata and `, ...` from the instruction with that name.
 
     Args:
-        text: One or more op lines on each side, behind line breaks or semicolons.
-        name: What counts and messages call the rule; None: the text.
+        text: One or more op lines on each side, separated by line breaks or semicolons.
+        name: Name of the rule in counts and messages; None uses the text.
 
     Raises:
-        PatternError: With the place: an opcode, attribute or type that does not exist, a name that the left side does not
-            capture, or an operation without its operands, its attributes or its shape.
+        PatternError: An unknown opcode, attribute or type, a name that the left side does not capture, or an operation
+            without its operands, attributes or shape. The message has the position.
 
     >>> import hlotext as hlo
     >>> from hlotext.rewrite import apply_rules

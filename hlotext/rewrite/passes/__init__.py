@@ -1,4 +1,4 @@
-"""The library of passes: each is a file, a frozen class and a name."""
+"""The built-in passes: one file each, with a frozen class and a name."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def __getattr__(name: str) -> Any:
 
 
 def find_pass(name: str) -> type[Pass] | None:
-    """The pass or model of that name; None if there is none."""
+    """Returns the pass or model of this name; None if there is none."""
     if name not in MODELS:
         return PASSES.get(name)
     module, kind = MODELS[name].split(":")
@@ -124,7 +124,7 @@ def find_pass(name: str) -> type[Pass] | None:
 
 
 def all_passes() -> dict[str, type[Pass]]:
-    """Every pass and every model by its name."""
+    """All passes and models by name."""
     found = {name: find_pass(name) for name in MODELS}
     return {**PASSES, **{name: kind for name, kind in found.items() if kind is not None}}
 
@@ -133,13 +133,13 @@ _PASS = re.compile(r"\s*([\w.\-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 
 
 class PassOptionError(ValueError):
-    """A text that names no pass, or an option that the pass does not have."""
+    """Unknown pass, or an option that the pass does not have."""
 
 
 def parse_passes(text: str, platform: str = "", age: Age = "") -> list[Pass]:
-    """The passes of a text such as `dce,cse,algsimp{max_iterations=10}`. Raises PassOptionError.
+    """Parses a list of passes such as `dce,cse,algsimp{max_iterations=10}`. Raises PassOptionError.
 
-    `platform` (`cpu`, `gpu`, `tpu`) and `age` go to the passes that have such an option and are not given it in the text.
+    `platform` (`cpu`, `gpu`, `tpu`) and `age` are set on passes that have such an option, unless the text sets it.
 
     >>> [str(p) for p in parse_passes("dce{computations=false},cse,algsimp", platform="gpu")]
     ['dce{computations=false}', 'cse', 'algsimp{platform=gpu}']
@@ -158,7 +158,7 @@ def parse_passes(text: str, platform: str = "", age: Age = "") -> list[Pass]:
 
 
 def make_pass(name: str, options: str = "") -> Pass:
-    """The pass of that name, with options as `name=value` joined by commas or blanks. Raises PassOptionError."""
+    """Creates a pass by name, with options as `name=value` separated by commas or blanks. Raises PassOptionError."""
     kind = find_pass(name)
     if kind is None:
         known = (*PASSES, *MODELS)

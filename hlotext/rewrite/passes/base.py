@@ -51,7 +51,7 @@ def is_age(pass_: Pass, attribute: attrs.Attribute[Any], value: Any) -> None:
 
 @attrs.frozen
 class Property:
-    """Property of a module; `holds` is a top-level function, so that it can be pickled."""
+    """A property of modules; `holds` is a top-level function so that it can be pickled."""
 
     text: str
     holds: Callable[[Module], bool]
@@ -70,14 +70,14 @@ class PassResult:
 
     @classmethod
     def of(cls, statistics: Mapping[str, int]) -> PassResult:
-        """The result with the counts that are not zero; changed if there are any."""
+        """Creates a result from counts, dropping zeros; `changed` if any are left."""
         counts = {name: count for name, count in statistics.items() if count}
         return cls(bool(counts), counts)
 
 
 @attrs.frozen
 class Pass:
-    """One transformation of modules. Its fields are its options, as in `dce{computations=false}` on the command line."""
+    """A transformation of modules. Its fields are its options, as in `dce{computations=false}` on the command line."""
 
     name: ClassVar[str] = ""
     """XLA's name of the pass, or one in its style."""
@@ -95,9 +95,9 @@ class Pass:
     """True for a pass that does one round at a time, as XLA's does: a second run may change more."""
 
     def following(self, platform: str = "", age: Age = "") -> Pass:
-        """The pass as that platform's compiler of that age has it: options that it takes and that are not given yet.
+        """This pass with the options that a platform's compiler uses at some XLA age.
 
-        Raises ValueError for a platform or an age that is none.
+        Only options that are not set yet change. Raises ValueError for an unknown platform or age.
         """
         fields = attrs.fields_dict(type(self))
         wanted = {"platform": platform, "age": age}
@@ -109,8 +109,7 @@ class Pass:
         return attrs.evolve(self, **new) if new else self
 
     def run(self, module: Module) -> PassResult:
-        """Runs the pass on a module, atomically: each pass is one transaction, at the end of which the module is
-        validated."""
+        """Runs the pass on a module in one transaction, and validates the result."""
         raise NotImplementedError
 
     def __init_subclass__(cls) -> None:

@@ -38,13 +38,13 @@ class Reduction:
 
 
 def reduce(module: Module, fails: Callable[[Module], bool], max_tests: int = 2000) -> Reduction:
-    """Makes a module smaller as long as `fails` says that it still fails; the module given stays as it is.
+    """Reduces a module to a smaller one for which `fails` still returns True. The given module is not modified.
 
-    Tries, from large to small, in every computation: a root further inside; groups of instructions (halved where that does
-    not help) replaced by parameters, by a loop's own state or by zeros; branches, loops and calls put in place; elements of
-    loops' states and parameters that nothing uses; an operand for its user; attributes and what the header says; sizes of
-    arrays. Ends where no step helps or after `max_tests` trials. What is tried is always a module that `verify` finds no
-    more wrong than the one given. Raises ValueError if the module does not fail to begin with.
+    Tries, from large to small, in every computation: a root further inside; groups of instructions (halved on failure)
+    replaced by parameters, by a loop's own state or by zeros; inlined branches, loops and calls; removal of unused loop
+    state and parameters; an operand in place of its user; removal of attributes and header fields; smaller arrays.
+    Stops when no step helps or after `max_tests` calls of `fails`. Every candidate is as valid according to `verify` as
+    the given module. Raises ValueError if the module does not fail to begin with.
     """
     run = _Reducer(module.clone(), fails, max_tests)
     before = sum(map(len, module.computations))

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def read_literal(text: str, shape: Shape) -> Literal:
-    """The literal that a text gives for a shape: what stands inside `constant( ... )`.
+    """Parses the text inside `constant( ... )` as a literal of a shape.
 
-    Accepts what XLA's reader accepts, and `{...}` for tuples. A number behind `-0` keeps its sign (XLA's
-    reader loses it). Raises TermError with the offset in the text for anything else.
+    Accepts what XLA's parser accepts, and `{...}` for tuples. A number after `-0` keeps its sign (XLA's parser loses
+    it). Raises TermError, with the offset in the text, for anything else.
     """
     return _read_short(text, shape) if len(text) <= 256 else _read(text, shape)
 

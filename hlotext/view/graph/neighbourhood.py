@@ -75,9 +75,9 @@ def size_of(instruction: hlo.Instruction) -> int:
 def neighbourhood(
     module: hlo.Module, name: str | None = None, *, hops: int = 3, most: int = MOST, fold: bool = True
 ) -> Neighbourhood:
-    """Operations within so many hops of an operation, by default the entry's root; `most` at most.
+    """Operations within a number of hops of one, by default the entry's root; at most `most` of them.
 
-    Raises LookupError for a name that is not in the module, ValueError for a module without instructions.
+    Raises LookupError if the module has no operation of this name, and ValueError if it has no instructions.
     """
     focus = _found(module, name)
     walk = _Walk(focus, fold)

@@ -21,11 +21,20 @@ def graph_page(
     hops: int = 3,
     why: Mapping[hlo.Instruction, Facts] | None = None,
 ) -> str:
-    """A page that shows the operations around one, to walk from there; without `around` it begins with the scopes.
+    """Interactive HTML page of a module's graph, starting around one operation, or at the scopes without `around`.
 
-    It loads nothing and works offline; `#name` behind its address links to an operation. The same page for the same module,
-    byte for byte. `why` tells of operations why they are there, see `origins`. Raises LookupError for a name that is not in
-    the module, ValueError for a module without instructions.
+    The page is self-contained and works offline; a fragment `#name` in its URL links to an operation. Output is
+    deterministic.
+
+    Args:
+        module: The module.
+        around: Name of an operation.
+        hops: Maximum distance of the operations shown at first.
+        why: Facts on the origin of operations, see `origins`.
+
+    Raises:
+        LookupError: The module has no operation of this name.
+        ValueError: The module has no instructions.
     """
     first = ""
     if around is not None:

@@ -117,10 +117,10 @@ class Side:
 
 
 def report_page(*subjects: ReportInput, title: str | None = None) -> str:
-    """The report of one module, or of two side by side, as an HTML page.
+    """HTML report of one module, or of two side by side.
 
-    The same page for the same input, byte for byte. A section that the input cannot give is left out, with one line why.
-    Raises ValueError for more than two or none.
+    Output is deterministic. Sections for which the input is insufficient are replaced by a line with the reason. Raises
+    ValueError for none or more than two inputs.
     """
     if not 1 <= len(subjects) <= 2:
         raise ValueError("a report is about one module, or two")

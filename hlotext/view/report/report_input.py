@@ -149,11 +149,21 @@ def report_input(
     platform: str | None = None,
     mesh: DeviceMesh | None = None,
 ) -> ReportInput:
-    """Input at a path: a module's file, or a dump folder, packed or not, of which `module` names one compilation.
+    """Loads the input of a report from a module's file, or from a dump folder or archive.
 
-    Without a name a folder of several gives the one with the largest final text, and `notes` says so. Raises InputError,
-    HloSyntaxError; LookupError for a name that the folder does not have, or a folder without a module; ValueError for an
-    unknown chip.
+    Args:
+        path: The file or folder.
+        module: Name of the compilation in a folder; None uses the one with the largest final text, and `notes` says so
+            if there are several.
+        chip: The chip; None detects it.
+        platform: The platform; None detects it.
+        mesh: The mesh; None uses the module's own.
+
+    Raises:
+        InputError: The path cannot be read.
+        HloSyntaxError: The text is not HLO.
+        LookupError: The folder has no such module, or none at all.
+        ValueError: Unknown chip.
     """
     place = os.fspath(path)
     known = chip_named(chip) if isinstance(chip, str) else chip
