@@ -49,6 +49,7 @@ def test_rows_print_as_in_the_tables() -> None:
 def test_a_frame_prints_its_place() -> None:
     """File, line, column and function."""
     assert str(INNER) == "b.py:20:3 in inner"
+    assert str(StackFrame("b.py", "", 20, 0, 20, 0)) == "b.py:20", "what is unknown is left out"
 
 
 def test_metadata_with_a_frame_in_place_of_its_number() -> None:

@@ -19,7 +19,9 @@ class StackFrame(Value):
     end_column: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column} in {self.function}"
+        column = f":{self.column}" if self.column else ""
+        function = f" in {self.function}" if self.function else ""
+        return f"{self.file}:{self.line}{column}{function}"
 
 
 @attrs.frozen(repr=False)
