@@ -45,3 +45,19 @@ def test_most_findings_are_worth_knowing_and_none_is_false() -> None:
     assert verdicts["true"] >= 0.85 * len(rows)
     assert all(row["why"] for row in rows)
     assert {row["module"] for row in rows} <= set(MODULES)
+
+
+def _savings() -> list[dict[str, str]]:
+    with (FOLDER / "savings.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("row", _savings(), ids=lambda row: f"{row['module']}-{row['rule']}")
+def test_savings_are_those_of_the_repaired_program(row: dict[str, str]) -> None:
+    """Within a quarter of what the program loses by the same model where it was compiled with the repair."""
+    found = lint.lint_source(read_source(FOLDER / f"{row['module']}.txt.xz")).findings
+    (one,) = [finding for finding in found if finding.code == row["rule"]]
+    if row["microseconds"]:
+        assert (one.seconds or 0) * 1e6 == pytest.approx(float(row["microseconds"]), rel=0.25)
+    if row["mib"]:
+        assert (one.peak_bytes or 0) / (1 << 20) == pytest.approx(float(row["mib"]), rel=0.25)

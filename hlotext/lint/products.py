@@ -17,6 +17,9 @@ SAME = frozenset({"bitcast", "copy", "convert", "reshape", "transpose"})
 
 _LEAST_PARTS, _MOST_PARTS = 2, 50
 
+COMBINES_PADS = frozenset({"add", "maximum"})
+"""Opcodes by which the TPU compiler joins arrays that are padded to the size of their concatenation: with -inf, or zeros."""
+
 
 @attrs.frozen(eq=False)
 class Multiplication:
@@ -106,19 +109,19 @@ def product_behind(
 def concatenated(value: Value) -> tuple[list[Value], int] | None:
     """The arrays that a value is a concatenation of, perhaps turned or narrowed, and along which dimension; None for others.
 
-    The TPU compiler writes it as the maximum of padded arrays.
+    The TPU compiler writes it as the maximum of padded arrays, of integers as their sum.
     """
     made = source(value, SAME)
     one, shape = made.instruction, made.instruction.shape
     if one.opcode == "concatenate":
         return made.operands(), one.attributes.get("dimensions", (0,))[0]
-    if one.opcode != "maximum":
+    if one.opcode not in COMBINES_PADS or (one.opcode != "maximum" and not _joins_pads(made)):
         return None
     pending: list[Value] = [made]
     pads: list[Value] = []
     while pending:
         current = source(pending.pop(), SAME)
-        if current.instruction.opcode == "maximum" and len(pending) + len(pads) < _MOST_PARTS:
+        if current.instruction.opcode == one.opcode and len(pending) + len(pads) < _MOST_PARTS:
             pending += reversed(current.operands())
         elif current.instruction.opcode == "pad":
             pads.append(current)
@@ -132,3 +135,9 @@ def concatenated(value: Value) -> tuple[list[Value], int] | None:
     if len(along) != 1 or sum(each[d] for each in sizes for d in along) != shape.dimensions[min(along)]:
         return None
     return [pad.operands()[0] for pad in pads], along.pop()
+
+
+def _joins_pads(value: Value) -> bool:
+    """True for a sum of arrays that the program concatenates."""
+    metadata = value.instruction.metadata
+    return metadata is not None and metadata.op_name.endswith("concatenate")

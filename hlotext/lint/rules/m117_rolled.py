@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -11,10 +12,10 @@ from hlotext.analysis import Backend, byte_text, memory_space
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.lint.helpers import size_of, times
-from hlotext.lint.products import concatenated
+from hlotext.lint.products import COMBINES_PADS, concatenated
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import VIEWS, Value, consumers, source
+from hlotext.lint.values import VIEWS, Value, consumers, fetched, source
 
 _CUTTING = traits.NAMES_VALUE | {"slice"}
 _JOINING = frozenset({"concatenate", "pad"})
@@ -22,10 +23,12 @@ _JOINING = frozenset({"concatenate", "pad"})
 
 @attrs.define(eq=False)
 class _Rolled:
-    """The parts of an array that one reader joins the other way round."""
+    """The parts of an array that readers join the other way round."""
 
     parts: dict[Instruction, Instruction] = attrs.field(factory=dict)
     """The written parts, with the operations that write them."""
+    readers: dict[Instruction, set[Instruction]] = attrs.field(factory=lambda: defaultdict(set))
+    """The operations that join them, with the parts that each reads."""
     places: set[Instruction] = attrs.field(factory=set)
     """Where they are joined: as many rolls."""
     dimensions: set[int] = attrs.field(factory=set)
@@ -42,27 +45,45 @@ class Rolled(Rule):
     backends = frozenset({Backend.TPU})
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        found: dict[tuple[Instruction, Instruction], _Rolled] = defaultdict(_Rolled)
+        found: dict[Instruction, _Rolled] = defaultdict(_Rolled)
         for one in context.graph.sequential_instructions():
             if _cuts(one):
                 for roll in _rolls(one):
-                    rolled = found[roll.array, roll.reader]
+                    rolled = found[roll.array]
                     rolled.parts[roll.part] = one
+                    rolled.readers[roll.reader].add(roll.part)
                     rolled.places.add(roll.place)
                     rolled.dimensions.add(roll.dimension)
-        for (array, reader), rolled in found.items():
-            yield _report(array, reader, rolled, context)
+        together: dict[Instruction, int] = defaultdict(int)
+        for array, rolled in found.items():
+            for reader in rolled.readers:
+                together[reader] += size_of(array.shape)
+        for array, rolled in found.items():
+            if any(_is_written(part) for part in rolled.parts):
+                yield _report(array, rolled, together, context)
 
 
-def _report(array: Instruction, reader: Instruction, rolled: _Rolled, context: Context) -> Report:
-    runs, count = context.runs(reader), len(rolled.places)
-    writers = set(rolled.parts.values())
-    size, whole = sum(size_of(part.shape) for part in rolled.parts), size_of(array.shape)
-    # Without the parts the reader takes the array itself; one that is padded along several dimensions is written once.
-    kept = 0 if array in reader.operands else whole
-    padded = whole if len(rolled.dimensions) > 1 else 0
-    read = min(context.prices.reading((size - kept) * runs), context.prices.seconds(reader))
-    seconds = context.prices.together(writers) + read - context.prices.reading(2 * padded * runs)
+def _report(
+    array: Instruction, rolled: _Rolled, together: Mapping[Instruction, int], context: Context
+) -> Report:
+    """`together` are the sizes of all arrays that a reader takes rolled."""
+    prices, readers = context.prices, rolled.readers
+    written = [part for part in rolled.parts if _is_written(part)]
+    writers = {rolled.parts[part] for part in written}
+    runs, count = context.runs(next(iter(writers))), len(rolled.places)
+    size, whole = sum(size_of(part.shape) for part in written), size_of(array.shape)
+    # What is padded along several dimensions is written once, to fast memory where that has room for all arrays of a reader
+    # and their padded copies.
+    fast = prices.chip.fast_memory_bytes or 0
+    is_fast = 2 * max(together[reader] for reader in readers) < fast
+    padded = whole if len(rolled.dimensions) > 1 and not is_fast else 0
+    seconds = math.fsum(_writing(part, writer, context) for part, writer in rolled.parts.items())
+    seconds -= prices.reading(2 * padded * runs)
+    for reader, parts in readers.items():
+        # Without the parts a reader takes the padded array, else the array itself.
+        kept = padded or (0 if array in map(_unfetched, reader.operands) else whole)
+        read = sum(size_of(part.shape) for part in parts if _is_written(part))
+        seconds += _reading(reader, read - kept, whole / together[reader], context)
     return Report(
         max(writers, key=lambda one: (size_of(one.shape), one.name)),
         f"rolling an array of {byte_text(whole)}{f' in {count} ways' if count > 1 else ''} writes its parts to memory and "
@@ -74,6 +95,25 @@ def _report(array: Instruction, reader: Instruction, rolled: _Rolled, context: C
         spares=dict.fromkeys(writers, max(0.0, 1 - padded / size)),
         covers=frozenset(writers),
     )
+
+
+def _reading(reader: Instruction, less: int, share: float, context: Context) -> float:
+    """Seconds of reading so many bytes, of what an operation takes beyond its arithmetic: its share of them."""
+    prices, runs = context.prices, context.runs(reader)
+    least = prices.own_least.get(reader)
+    computing = (least.compute or 0.0) * runs if least is not None else 0.0
+    return min(prices.reading(less * runs), max(0.0, prices.seconds(reader) - computing) * share)
+
+
+def _is_written(part: Instruction) -> bool:
+    """True if a part lies in main memory."""
+    return part.shape is not None and not memory_space(part.shape)
+
+
+def _writing(part: Instruction, writer: Instruction, context: Context) -> float:
+    """Seconds of writing a part: its share of an operation that writes parts of several arrays."""
+    written = sum(size_of(user.shape) for user in writer.users) if part is not writer else size_of(part.shape)
+    return context.prices.seconds(writer) * size_of(part.shape) / max(1, written)
 
 
 @attrs.frozen
@@ -88,20 +128,26 @@ class _Roll:
 
 
 def _cuts(one: Instruction) -> bool:
-    """True if an instruction, or all of a fusion, only slices one array."""
+    """True if an instruction, or all of a fusion, only slices arrays, perhaps such as are joined there of parts."""
     if one.opcode == "slice":
         return True
-    if one.opcode != "fusion" or len(one.operands) != 1:
+    if one.opcode != "fusion":
         return False
     opcodes = {part.opcode for part in parts_of(one)}
-    return "slice" in opcodes and opcodes <= _CUTTING
+    return "slice" in opcodes and opcodes <= _CUTTING | _JOINING | COMBINES_PADS
+
+
+def _unfetched(one: Instruction) -> Instruction:
+    """The array itself, where the compiler fetches it into fast memory."""
+    array = fetched(one)
+    return one if array is None else source(Value(array), VIEWS).instruction
 
 
 def _rolls(cut: Instruction) -> Iterator[_Roll]:
-    """Yields the rolls that slices in main memory are written for."""
+    """Yields the rolls that slices are written for."""
     pieces = [user for user in cut.users if user.opcode == "get-tuple-element"] or [cut]
     for piece in pieces:
-        if piece.shape is None or not piece.shape.is_array or memory_space(piece.shape):
+        if piece.shape is None or not piece.shape.is_array:
             continue
         for user, _ in consumers(Value(piece), VIEWS):
             place = user.instruction
@@ -122,11 +168,19 @@ def _rolls(cut: Instruction) -> Iterator[_Roll]:
 def _rolled(parts: list[Value], along: int) -> Instruction | None:
     """The array whose two parts these are, the later one first; None for what is joined otherwise."""
     cuts = [source(part, VIEWS) for part in parts]
-    if len(cuts) != 2 or any(cut.instruction.opcode != "slice" for cut in cuts):
+    if len(cuts) != 2:
         return None
-    arrays = {source(cut.operands()[0], VIEWS).instruction for cut in cuts}
+    if any(cut.instruction.opcode != "slice" for cut in cuts):
+        return _rolled_again(parts, along)
+    arrays = {_moved(cut.operands()[0], _DEEPEST) for cut in cuts}
     array = arrays.pop()
-    if arrays or array.shape is None or not array.shape.is_array or along >= array.shape.rank:
+    if (
+        arrays
+        or array is None
+        or array.shape is None
+        or not array.shape.is_array
+        or along >= array.shape.rank
+    ):
         return None
     sizes = [cut.instruction.shape.dimensions[along] for cut in cuts if cut.instruction.shape is not None]
     starts = [cut.instruction.attributes["slice"].dimensions[along].start for cut in cuts]
@@ -137,3 +191,42 @@ def _rolled(parts: list[Value], along: int) -> Instruction | None:
         for cut, size in zip(cuts, sizes, strict=True)
     )
     return array if is_whole and sum(sizes) == whole and 0 in starts and max(starts) in sizes else None
+
+
+def _rolled_again(parts: list[Value], along: int) -> Instruction | None:
+    """The same of an array that is rolled before: compilers slice its two parts instead of what is joined of them."""
+    shapes = [part.instruction.shape for part in parts]
+    arrays = {_moved(part, _DEEPEST) for part in parts}
+    array = arrays.pop()
+    if arrays or array is None or array.shape is None or not array.shape.is_array:
+        return None
+    sizes = [shape.dimensions for shape in shapes if shape is not None and shape.is_array]
+    whole = array.shape.dimensions
+    is_whole = len(sizes) == len(parts) and all(
+        len(size) == len(whole) and all(size[d] == whole[d] for d in range(len(whole)) if d != along)
+        for size in sizes
+    )
+    return array if is_whole and sum(size[along] for size in sizes) == whole[along] else None
+
+
+def _moved(value: Value, deepest: int) -> Instruction | None:
+    """The array that all elements of a value are elements of, moved by slices and concatenations; None where they are of
+    several, or computed."""
+    made = source(value, VIEWS)
+    one = made.instruction
+    if (array := _unfetched(one)) is not one or deepest == 0:
+        return array
+    if one.opcode in ("slice", "pad"):
+        return _moved(made.operands()[0], deepest - 1)
+    if one.opcode == "concatenate" or (
+        one.opcode in COMBINES_PADS
+        and one.metadata is not None
+        and one.metadata.op_name.endswith("concatenate")
+    ):
+        arrays = {_moved(part, deepest - 1) for part in made.operands()}
+        return arrays.pop() if len(arrays) == 1 else None
+    return one if not made.fusions else None
+
+
+_DEEPEST = 8
+"""Concatenations and slices inside one another that are looked behind."""
