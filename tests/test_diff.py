@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 import hlotext as hlo
-from hlotext import diff, dumps, rewrite
+from hlotext import diff, dumps, memory, rewrite
 from hlotext.diff.thresholds import ThresholdError, parse_thresholds, violations
 from hlotext.diff.value_numbering import ValueNumbering
 from tests.cli_support import run
@@ -323,6 +323,77 @@ ENTRY main (p: f32[1024]) -> (s32[], f32[1024]) {
   ROOT w = (s32[], f32[1024]) while(t), condition=condition, body=body
 }
 """
+
+
+FORMED = """HloModule m, is_scheduled=true
+
+%fused (p: f32[8,16]) -> f32[8,16] {
+  %p = f32[8,16]{1,0} parameter(0)
+  %twice = f32[8,16]{1,0} add(%p, %p)
+  ROOT %end = f32[8,16]{1,0} tanh(%twice)
+}
+
+ENTRY %main (x: f32[8,16]) -> (f32[8,16], f32[8,16]) {
+  %x = f32[8,16]{1,0} parameter(0)
+  %fusion = f32[8,16]{1,0} fusion(%x), kind=kLoop, calls=%fused
+  %power = f32[8,16]{1,0} power(%fusion, %x)
+  %other = f32[8,16]{1,0} negate(%power)
+  ROOT %both = (f32[8,16]{1,0}, f32[8,16]{1,0}) tuple(%power, %other)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected", "is_shared"),
+    [
+        ("add(", "subtract(", [("changed", "add -> subtract", "twice")], True),
+        ("%twice", "%sum", [], True),
+        ("tanh(", "exponential(", [("changed", "tanh -> exponential", "end")], False),
+        ("power(", "atan2(", [("changed", "power -> atan2", "power")], False),
+        ("kind=kLoop", "kind=kInput", [("changed", "fusion: kind", "fusion")], False),
+        ("negate(", "floor(", [("changed", "negate -> floor", "other")], True),
+    ],
+)
+def test_modules_of_one_form(
+    old: str, new: str, expected: list[tuple[str, str, str]], is_shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what differs is looked at, and costs and memory are found once where they cannot differ."""
+    asked: list[hlo.Module] = []
+    peak = memory.assignment.peak_bytes
+    monkeypatch.setattr(memory.assignment, "peak_bytes", lambda module: asked.append(module) or peak(module))
+    found = diff.compare(FORMED, FORMED.replace(old, new))
+    assert said(found) == expected
+    assert found.totals.peak_memory.difference is not None
+    assert found.totals.flops.difference == 0 or not is_shared
+    assert len(set(map(id, asked))) == 2 - is_shared
+
+
+@pytest.mark.parametrize("path", FILES[::9], ids=corpus_id)
+def test_costs_that_are_shared_are_those_of_both(path: Path) -> None:
+    """Totals of a module in which elementwise operations were exchanged: from the differences, and from both modules."""
+    text, random = read_text(path).decode("utf-8", "surrogateescape"), Random(path.name)
+    for _ in range(3):
+        other, count = re.subn(
+            rf" ({'|'.join(_EXCHANGED)})\(",
+            lambda match: f" {_EXCHANGED[match[1]]}(" if random.random() < 0.2 else match[0],
+            text,
+        )
+        if not count:
+            return
+        shared, alone = diff.compare(text, other), diff.compare(text, other)
+        if shared.is_equal:  # what is known of the form comes with this
+            continue
+        for name in diff.Totals.NAMES:
+            assert shared.totals[name] == alone.totals[name], name
+
+
+_EXCHANGED = {
+    "add": "multiply",
+    "multiply": "subtract",
+    "subtract": "maximum",
+    "tanh": "exponential",
+    "negate": "abs",
+}
 
 
 def test_totals_count_collectives_as_often_as_loops_run() -> None:

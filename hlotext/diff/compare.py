@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter, defaultdict
-from collections.abc import Container, Hashable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import hlotext as hlo
@@ -70,7 +70,9 @@ class Diff:
     @functools.cached_property
     def totals(self) -> Totals:
         """Operation counts, bytes, collectives and memory of both sides."""
-        return Totals(self.old, self.new)
+        pairing: Pairing | None = self.__dict__.get("_pairing")
+        # The pairing is not made for this: few pairs of modules have one form.
+        return Totals(self.old, self.new, pairing.differing if pairing is not None else None)
 
     @functools.cached_property
     def weights(self) -> Weights:
@@ -178,7 +180,8 @@ class _Finder:
             return Changes(header)
         found, renamed = [], []
         wrapped = dict(self._wrappings())
-        for node in self.new.nodes:
+        mine, theirs = self._looked_at()
+        for node in mine:
             if node in wrapped:
                 found.append(wrapped[node])
             if not self.new.is_real(node):
@@ -192,12 +195,20 @@ class _Finder:
                 found.append(Change(CHANGED, _changed_what(node, old, parts), node, old, parts))
             elif node.name != old.name:
                 renamed.append(Change(RENAMED, node.opcode, node, old))
-        for node in self.old.nodes:
+        for node in theirs:
             if node in wrapped:
                 found.append(wrapped[node])
             if node not in self.pairing.back and self.old.is_real(node):
                 found.append(Change(REMOVED, _of(node, self.old.inputs(node)), None, node))
         return Changes([*header, *self._only_once(found)], renamed)
+
+    def _looked_at(self) -> tuple[Iterable[hlo.Instruction], Iterable[hlo.Instruction]]:
+        """Operations of the new and of the old module that may be changes, or have other names."""
+        if self.pairing.differing is None:
+            return self.new.nodes, self.old.nodes
+        changed = {node for node, _ in self.pairing.differing}
+        pairs = self.pairing.partner.items()
+        return [node for node, old in pairs if node.name != old.name or node in changed], ()
 
     def _only_once(self, found: list[Change]) -> Iterator[Change]:
         """Leaves out what follows from other changes: types and shapes of what only takes a value apart or together."""
@@ -302,7 +313,13 @@ class _Finder:
 
     def _wrappings(self) -> Iterator[tuple[hlo.Instruction, Change]]:
         """Fusions and calls that are new or gone, or hold other operations than before."""
-        mine, theirs = _wrapped(self.new), _wrapped(self.old)
+        inner = self.new.nodes, self.old.nodes
+        if (differing := self.pairing.differing) is not None:
+            inner = (
+                list(_inside(self.new, [node for node, _ in differing])),
+                list(_inside(self.old, [node for _, node in differing])),
+            )
+        mine, theirs = _wrapped(self.new, inner[0]), _wrapped(self.old, inner[1])
         everything = list(dict.fromkeys(theirs.values()))
         votes: dict[hlo.Instruction, Counter[hlo.Instruction]] = {}
         for node, wrapping in mine.items():
@@ -381,10 +398,18 @@ _FREE = _FOLLOWING | {"constant"}
 """Opcodes that do nothing themselves, wherever they stand."""
 
 
-def _wrapped(graph: Graph) -> dict[hlo.Instruction, hlo.Instruction]:
-    """The fusion or call that each operation stands in, of those that are looked into."""
+def _inside(graph: Graph, nodes: Iterable[hlo.Instruction]) -> Iterator[hlo.Instruction]:
+    """The operations in fusions and calls, of those that are looked into."""
+    for node in nodes:
+        if node.opcode in _WRAPPING:
+            for callee in node.called_computations:
+                yield from (inner for inner in callee.instructions if inner in graph.place)
+
+
+def _wrapped(graph: Graph, nodes: Iterable[hlo.Instruction]) -> dict[hlo.Instruction, hlo.Instruction]:
+    """The fusion or call that each of these operations stands in, of those that are looked into."""
     found = {}
-    for node in graph.nodes:
+    for node in nodes:
         wrapping = _wrapping(graph, node)
         if wrapping is not None and graph.is_real(node):
             found[node] = wrapping

@@ -246,10 +246,10 @@ class Matching:
 
     def _weight(self, new: hlo.Instruction, old: hlo.Instruction) -> float:
         """Total evidence that two operations are the same."""
-        likeness = self._likenesses.get((new, old))
-        if likeness is None:
-            likeness = self._likenesses[new, old] = _likeness(new, old)
-        return likeness + self._neighbours(new, old)
+        weight = self._likenesses.get((new, old))
+        if weight is None:
+            weight = self._likenesses[new, old] = likeness(new, old)
+        return weight + self._neighbours(new, old)
 
     def _neighbours(self, new: hlo.Instruction, old: hlo.Instruction) -> float:
         """Evidence from operands and users of two operations."""
@@ -308,7 +308,7 @@ class Matching:
                         break
 
 
-def _likeness(new: hlo.Instruction, old: hlo.Instruction) -> float:
+def likeness(new: hlo.Instruction, old: hlo.Instruction) -> float:
     """Similarity of two operations by themselves."""
     weight = 0.0
     mine, theirs = base_opcode(new), base_opcode(old)

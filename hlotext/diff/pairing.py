@@ -1,9 +1,9 @@
 """Pairs the operations of any two modules.
 
-What is equal is not looked into: computations that hold the same on both sides are settled. In the rest, operations
-are paired
-that compute the same from the same inputs; from these pairs on, inputs, readers and callees are followed as long as they
-say the same; and what then is left is weighed (`hlotext.diff.node_matching`).
+What is equal is not looked into: computations that hold the same on both sides are settled. In the rest, operations are
+paired that stand in one place of modules of one form (`hlotext.diff.alignment`). In other modules those are paired that
+compute the same from the same inputs; from these pairs on, inputs, readers and callees are followed as long as they say the
+same; and what then is left is weighed (`hlotext.diff.node_matching`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Mapping
 
 import hlotext as hlo
+from hlotext.diff.alignment import Pairs, differing
 from hlotext.diff.moved_products import moved_products
 from hlotext.diff.node_matching import Matching
 from hlotext.diff.value_graph import Graph, base_opcode
@@ -50,7 +51,15 @@ class Pairing:
         """Arguments of the new module that others before them have shifted."""
         self.computations: dict[hlo.Computation, hlo.Computation] = {}
         self._pending: deque[tuple[hlo.Instruction, hlo.Instruction]] = deque()
-        if not self.is_same:
+        self.differing: Pairs | None = None
+        """The lines that differ, if both have one form; None else."""
+        if earlier_names is None:
+            self.differing = differing(self.structure, self.old_classes, self.new_classes, settled)
+        self.structure.said.clear()
+        if self.differing is not None:
+            self.partner = dict(zip(self.new.nodes, self.old.nodes, strict=True))
+            self.back = dict(zip(self.old.nodes, self.new.nodes, strict=True))
+        elif not self.is_same:
             self._run()
 
     def _settled(self) -> set[int]:

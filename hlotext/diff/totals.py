@@ -12,6 +12,7 @@ import attrs
 import hlotext as hlo
 from hlotext import analysis, cost, memory
 from hlotext.analysis.communication import is_further_part
+from hlotext.diff.alignment import Pairs, cost_the_same
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.tables.traits import COLLECTIVES
 
@@ -48,8 +49,17 @@ class TotalChange:
 class Totals:
     """Figures of two modules, computed on access."""
 
-    def __init__(self, old: hlo.Module, new: hlo.Module) -> None:
-        self._modules = old, new
+    def __init__(self, old: hlo.Module, new: hlo.Module, differing: Pairs | None = None) -> None:
+        """`differing` are the operations that differ between modules of one form, where that is known."""
+        self._modules, self._differing = (old, new), differing
+
+    @functools.cached_property
+    def _costly(self) -> tuple[hlo.Module, hlo.Module]:
+        """The modules whose costs and memory are asked for: the old one twice where those of the new one are the same."""
+        old, new = self._modules
+        if self._differing is not None and cost_the_same(old, new, self._differing):
+            return old, old
+        return old, new
 
     def _both(self, name: str, unit: str, figure: Callable[[hlo.Module], float | None]) -> TotalChange:
         old, new = (figure(module) for module in self._modules)
@@ -57,9 +67,10 @@ class Totals:
 
     def _costs(self, name: str, unit: str, field: str) -> TotalChange:
         """A figure of costs, with the calls that it knows nothing of."""
-        old, new = (_unknown_calls(module) for module in self._modules)
-        total = self._both(name, unit, lambda module: _cost(module, field))
-        return attrs.evolve(total, unknown_calls=(old, new))
+        old, new = self._costly
+        return TotalChange(
+            name, unit, _cost(old, field), _cost(new, field), (_unknown_calls(old), _unknown_calls(new))
+        )
 
     @functools.cached_property
     def flops(self) -> TotalChange:
@@ -87,7 +98,8 @@ class Totals:
     @functools.cached_property
     def peak_memory(self) -> TotalChange:
         """Peak memory in bytes of a scheduled module (`hlotext.memory`)."""
-        return self._both("peak_memory", "bytes", _peak)
+        old, new = self._costly
+        return TotalChange("peak_memory", "bytes", _peak(old), _peak(new))
 
     @functools.cached_property
     def operations(self) -> TotalChange:

@@ -16,9 +16,9 @@ from hlotext.ir.caches import weighted_cache
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 
-_PASSING = traits.BINDS_OPERANDS
+PASSING = traits.BINDS_OPERANDS
 """Opcodes whose result is that of a computation, run once."""
-_TAKING = frozenset({"get-tuple-element", "parameter"})
+TAKING = frozenset({"get-tuple-element", "parameter"})
 """Opcodes whose result is part of another."""
 _MOVEMENT = traits.REPEATS_ELEMENTS | traits.CONVERSIONS | {"copy-start"}
 """Opcodes that are written for each other, as layouts come to be."""
@@ -76,7 +76,7 @@ class Graph:
         found = self._sources.get(node)
         if found is not None:
             return found
-        if node.opcode not in _PASSING and node.opcode not in _TAKING:
+        if node.opcode not in PASSING and node.opcode not in TAKING:
             self._sources[node] = node
             return node
         way = []
@@ -120,7 +120,7 @@ class Graph:
             return None
         if opcode == "parameter":
             return self._argument(node)
-        if opcode in _PASSING:
+        if opcode in PASSING:
             callees = node.called_computations
             if not callees or not len(callees[0]) or callees[0] in self._opaque:
                 return None
@@ -133,7 +133,7 @@ class Graph:
         if computation is None or number is None:
             return None
         callers = self.callers.get(computation, ())
-        if len(callers) != 1 or callers[0].opcode not in _PASSING or number >= len(callers[0].operands):
+        if len(callers) != 1 or callers[0].opcode not in PASSING or number >= len(callers[0].operands):
             return None
         return callers[0].operands[number]
 

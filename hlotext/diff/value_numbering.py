@@ -7,7 +7,7 @@ out. Two modules share one `ValueNumbering`, which numbers equal things equally.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import hlotext as hlo
 from hlotext.ir.nodes.raw import CallAttributes
@@ -25,6 +25,15 @@ def names_nodes(value: Any) -> bool:
     return isinstance(value, hlo.Computation | hlo.Instruction)
 
 
+class Said(NamedTuple):
+    """Contents of a computation, for comparison."""
+
+    thread: str
+    root: int
+    lines: tuple[tuple[Any, ...], ...]
+    """Of each line the number of what it says and the places of what it reads; with these, callees and what it waits for."""
+
+
 class ValueNumbering:
     """Numbers for what operations and computations say."""
 
@@ -34,7 +43,9 @@ class ValueNumbering:
         self._held: list[object] = []
         """Heads and attributes whose ids are keys of `_known`, held so that no other gets the id."""
         self._loose: dict[Hashable, int] = {}
-        self._classes: dict[Hashable, int] = {}
+        self._classes: dict[Said, int] = {}
+        self.said: dict[hlo.Computation, Said] = {}
+        """Contents of each computation whose class was asked for."""
         self._texts: dict[int, tuple[Any, Hashable]] = {}
 
     def local(self, node: hlo.Instruction) -> int:
@@ -97,12 +108,12 @@ class ValueNumbering:
         known = self._known
         for computation in module.computations:
             place: dict[hlo.Instruction, int] = {}
-            lines: list[Hashable] = []
+            lines: list[tuple[Any, ...]] = []
             for order, node in enumerate(computation._instructions):
                 # Of what calls, `_local` makes the key; asked here first, most lines are answered without a call.
                 number, may_name = known.get((id(node._head), id(node._attributes))) or self._local(node)
                 operands = node._operands
-                line: Hashable
+                line: tuple[Any, ...]
                 if len(operands) == 1:
                     line = number, place.get(operands[0], -1)
                 else:
@@ -117,6 +128,6 @@ class ValueNumbering:
                 lines.append(line)
                 place[node] = order
             root = place.get(computation.root, -1) if lines else -1
-            key = (computation.execution_thread, root, tuple(lines))
+            key = self.said[computation] = Said(computation.execution_thread, root, tuple(lines))
             found[computation] = self._classes.setdefault(key, len(self._classes))
         return found

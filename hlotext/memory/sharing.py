@@ -151,6 +151,11 @@ class Sharing:
         )
 
 
+def is_told_apart(pointwise: Instruction) -> bool:
+    """True if a rule of memory may look at which elementwise operation this is: powers on TPU, sums at the end of fusions."""
+    return pointwise.opcode == "power" or pointwise.is_root
+
+
 def _subshape(instruction: Instruction, index: ShapeIndex) -> Shape | None:
     shape = shape_of(instruction)
     for number in index:
