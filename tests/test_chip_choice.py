@@ -57,7 +57,7 @@ def test_lint_prices_on_the_chip_that_is_set_or_the_folder_names() -> None:
         return prices.chip.name, prices.basis.partition(",")[0]
 
     assert priced("v6e", "v5p") == ("v6e", "v6e")
-    assert priced("", "v5p") == ("v5p", "v5p (the folder's chip)")
+    assert priced("", "v5p") == ("v5p", "v5p (the dump's chip)")
     assert priced("", None) == ("v5e", "v5e (default chip)")
     assert priced("", "h100") == ("v5e", "v5e (default chip)")
 

@@ -208,11 +208,23 @@ ENTRY e {
 def test_what_was_compiled_for_another_device_is_said_as_cost_says_it() -> None:
     """Also by `triage`; nothing is said of a chip that the text was compiled for."""
     file = support.DATA / "lint" / "compiled" / "caches_turned_in_scan.tpu1.after_optimizations.txt.xz"
-    told = "compiled for TPU, not this chip"
+    told = "although compiled for TPU"
     for command in ("lint", "triage"):
         assert told in run(command, file, "--chip", "h100").stdout
-        assert "this chip" not in run(command, file, "--chip", "v5p").stdout
-    assert told.split(maxsplit=2)[2] in run("cost", file, "--chip", "h100").stdout
+        assert "although" not in run(command, file, "--chip", "v5p").stdout
+    assert "TPU, not for this chip" in run("cost", file, "--chip", "h100").stdout
+
+
+def test_a_baseline_says_how_many_findings_it_holds(tmp_path: Path) -> None:
+    """As many as lint shows: one cause in several places is one finding."""
+    file = support.DATA / "lint" / "compiled" / "waste_argument_layout.v5e_2x2x1.after_optimizations.txt"
+    shown = run("lint", file, "--isolated", "--extend-select", "ALL")
+    assert "in 1 file" in shown.stderr
+    count = len([line for line in shown.stdout.splitlines() if line.startswith(str(file))])
+    written = run(
+        "lint", file, "--isolated", "--extend-select", "ALL", "--write-baseline", tmp_path / "base.json"
+    )
+    assert re.match(rf"hlotext: {count} findings? in \d+ places written to ", written.stderr)
 
 
 @pytest.mark.parametrize("condition", ["share>2", "share>=1", "share>1.5"])

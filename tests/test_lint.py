@@ -229,13 +229,13 @@ def test_estimates_are_told() -> None:
     path = support.DATA / "lint" / "compiled" / "waste_upcast_dot.h100_1x1x1.after_optimizations.txt"
     (finding,) = lint.lint_source(Source(path.read_text(), path.name), lint.Config(select=("D101",))).findings
     assert finding.flops == 2 * 1024**3
-    assert any(line.endswith("costs: 2.15 GFLOP per run") for line in full_text(finding, True).splitlines())
+    assert any(line.endswith("; work: 2.15 GFLOP per run") for line in full_text(finding, True).splitlines())
     other = attrs.evolve(finding, bytes=3 << 20, flops=None)
     assert any(
-        line.endswith(("holds: 3.00 MiB", "costs: 3.00 MiB per run"))
+        line.endswith(("; memory: 3.00 MiB", "; traffic: 3.00 MiB per run"))
         for line in full_text(other, True).splitlines()
     )
-    assert "costs:" not in full_text(attrs.evolve(finding, bytes=0, flops=None), True)
+    assert "work:" not in full_text(attrs.evolve(finding, bytes=0, flops=None), True)
 
 
 # ---- baselines

@@ -251,10 +251,10 @@ def test_silence_is_priced_on_the_chip_of_the_folder(tmp_path: Path) -> None:
     )
     target = 'tpu_topology_args { version: "TPU_VERSION_GHOSTLITE" }'
     text.with_name("module_0001.jit_f.cl_1.target_arguments.txt").write_text(target)
-    assert "estimated for v6e (the folder's chip)" in run("lint", text, "--select", "ALL").stdout
+    assert "estimated for v6e (the dump's chip)" in run("lint", text, "--select", "ALL").stdout
     code = lint.run(hlo.load(text))[0].code
-    assert "estimated for v6e (the folder's chip)" in run("lint", text, "--explain-silence", code).stdout
-    assert any("estimated for v6e (the folder's chip)" in line for line in inspect(text).lint().explain())
+    assert "estimated for v6e (the dump's chip)" in run("lint", text, "--explain-silence", code).stdout
+    assert any("estimated for v6e (the dump's chip)" in line for line in inspect(text).lint().explain())
 
 
 def test_conditions_are_told_in_english() -> None:

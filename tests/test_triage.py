@@ -293,7 +293,7 @@ def test_shares_are_those_of_lint(folder: Path) -> None:
     assert alone.share == finding.share
     text = run("triage", folder, "--chip", "h100").stdout
     assert "of its first module, " in " ".join(text.split())
-    assert "of all modules, estimated" in " ".join(text.split())
+    assert "of all modules), estimated" in " ".join(text.split())
 
 
 CALLBACK = """HloModule m

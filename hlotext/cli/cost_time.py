@@ -149,7 +149,7 @@ def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[
     if unknown:
         facts.append(("unknown transfers", f"{unknown} without a known size or rate, counted as 0"))
     if found.compiled_for:
-        facts.append(("compiled for", found.compiled_for))
+        facts.append(("compiled for", f"{found.compiled_for}, not for this chip"))
     return facts
 
 

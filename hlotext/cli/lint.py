@@ -219,7 +219,7 @@ def command(
         old, old_failed, *_ = _lint(_files([diff_against]), config, jobs, False)
         known, has_failed = lint.Baseline.of(old), has_failed or old_failed
     if write_baseline is not None:
-        _write(write_baseline, lint.Baseline.of(findings), quiet)
+        _write(write_baseline, findings, quiet)
         raise click.exceptions.Exit(UNREADABLE if has_failed else 0)
     compared = known.compare(findings)
     gone = sum(entry.count for entry in compared.gone)
@@ -465,10 +465,13 @@ def _counted(report: reports.FindingsReport, output_format: str) -> str:
     return reports.STATISTICS[output_format](report)
 
 
-def _write(path: Path, baseline: lint.Baseline, quiet: bool) -> None:
-    write_file(path, baseline.to_text())
+def _write(path: Path, findings: Sequence[lint.Finding], quiet: bool) -> None:
+    """Writes the baseline, and says how many findings are in it, as the summary of lint counts them."""
+    write_file(path, lint.Baseline.of(findings).to_text())
     if not quiet:
-        say(f"{pluralize(sum(entry.count for entry in baseline.entries), 'finding')} written to {path}")
+        places = sum(finding.places for finding in findings)
+        where = f" in {pluralize(places, 'place')}" if places > len(findings) else ""
+        say(f"{pluralize(len(findings), 'finding')}{where} written to {path}")
 
 
 def _shown(finding: lint.Finding, show_traceback: bool) -> lint.Finding:

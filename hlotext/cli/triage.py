@@ -241,16 +241,16 @@ def _action_facts(action: triage.Action, chip: str) -> list[tuple[str, str]]:
 
 def _saved(action: triage.Action) -> str:
     parts = [seconds(action.seconds)] if action.seconds else []
-    parts += [f"{byte_text(action.peak_bytes)} of the peak"] if action.peak_bytes else []
+    parts += [f"{byte_text(action.peak_bytes)} of peak memory"] if action.peak_bytes else []
     basis = f", estimated for {action.basis}" if action.basis else ""
-    return f"{' and '.join(parts)}: {_shares(action)}{basis}"
+    return f"{' and '.join(parts)} ({_shares(action)}){basis}"
 
 
 def _shares(action: triage.Action) -> str:
     """The share of the module, as lint tells it, and of all modules where that is another."""
     own, of_all = percent(action.share), percent(action.value)
     where = "its module" if len(action.modules) == 1 else "its first module"
-    return own if own == of_all else f"{own} of {where}, {of_all} of all modules"
+    return f"{own} of the total" if own == of_all else f"{own} of {where}, {of_all} of all modules"
 
 
 def _command(action: triage.Action, chip: str) -> str:

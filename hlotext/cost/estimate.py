@@ -161,7 +161,7 @@ class Estimate:
     def compiled_for(self) -> str:
         """The device that the text was compiled for, if it is known and is not the chip; else empty."""
         backend = backend_of(self.module)
-        return "" if backend in (None, self.chip.backend) else f"{backend.name}, not this chip"
+        return "" if backend in (None, self.chip.backend) else str(backend.name)
 
     @property
     def is_bound(self) -> bool:

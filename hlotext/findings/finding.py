@@ -97,9 +97,10 @@ class Finding(Value):
     """True if these are upper bounds: how much of them the compiler makes of the repaired program is not known."""
     share: float = attrs.field(default=0.0, kw_only=True)
     """The larger of its seconds over those of the step and its bytes over those of the peak; findings are sorted by it."""
+    is_share_of_peak: bool = attrs.field(default=False, kw_only=True)
+    """True if the share is one of the peak, not of the step."""
     basis: str = attrs.field(default="", kw_only=True)
-    """Basis of the seconds: `h100, known trip counts`; `v5e (default chip), 32 iterations assumed for 2 loops of unknown trip
-    count`."""
+    """Basis of the estimates: `h100`; `v5e (default chip), assuming 32 iterations for 2 loops of unknown trip count`."""
     is_held: bool = attrs.field(default=False, kw_only=True)
     """True if the bytes are live memory, during the run or longer, not traffic of each run."""
     places: int = attrs.field(default=1, kw_only=True)

@@ -103,6 +103,7 @@ def _joined(places: Sequence[Place], config: Config, context: Context) -> Findin
         peak_bytes=peak,
         is_at_most=any(f.is_at_most for *_, f in places),
         share=max(time_share, peak_share),
+        is_share_of_peak=peak_share > time_share,
         basis=context.prices.basis if first.waste else "",
         places=len(places),
         other_fingerprints=tuple(sorted(finding.fingerprint for finding in others)),

@@ -159,7 +159,7 @@ def chip_row(
     return row, f"{row.name} ({_CHOSEN['assumed']})"
 
 
-_CHOSEN = {"folder": "the folder's chip", "text": "the text's chip", "assumed": "default chip"}
+_CHOSEN = {"folder": "the dump's chip", "text": "the module's chip", "assumed": "default chip"}
 
 
 def prices_of(
@@ -190,15 +190,14 @@ def prices_of(
             bounded += most is not None
             rounds[loop] = taken[body.name] = most if most is not None else UNKNOWN_ROUNDS
     estimate = cost.estimate(module, row, trips=taken)
-    parts = []
+    parts = [f"although compiled for {estimate.compiled_for}"] if estimate.compiled_for else []
     if free := len(rounds) - bounded:
         parts.append(
-            f"{UNKNOWN_ROUNDS} iterations assumed for {pluralize(free, 'loop')} of unknown trip count"
+            f"assuming {UNKNOWN_ROUNDS} iterations for {pluralize(free, 'loop')} of unknown trip count"
         )
     if bounded:
-        parts.append(f"{pluralize(bounded, 'loop')} at the maximum trip count")
+        parts.append(f"with {pluralize(bounded, 'loop')} at the maximum trip count")
     if unknown := len(estimate.unknown_calls):
-        parts.append(f"without the work of {pluralize(unknown, 'custom call')}")
-    elsewhere = [f"compiled for {estimate.compiled_for}"] if estimate.compiled_for else []
-    basis = ", ".join([name, *elsewhere, *(parts or ["known trip counts"])])
+        parts.append(f"excluding {pluralize(unknown, 'custom call')} of unknown cost")
+    basis = ", ".join([name, *parts])
     return Prices(estimate, graph.with_trips(taken) if taken else graph, rounds, basis)

@@ -21,7 +21,7 @@ from hlotext.lint.merged import MergedRule
 from hlotext.lint.registry import all_rules
 from hlotext.lint.rule import Context, Rule, make_context
 from hlotext.lint.stopping import Stop, stops
-from hlotext.reports.human import saving
+from hlotext.reports.human import basis_of, saving
 from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
 
@@ -186,9 +186,9 @@ def _its(stop: Stop) -> str:
 def _told(findings: list[Finding]) -> tuple[str, ...]:
     lines = []
     for finding in findings[:_MOST]:
-        cost = f" ({byte_text(finding.bytes)})" if finding.bytes else ""
+        cost = f"; {byte_text(finding.bytes)}" if finding.bytes else ""
         if finding.seconds is not None or finding.peak_bytes is not None:
-            cost = f" ({saving(finding)})"
+            cost = f"; saves {saving(finding)}, {basis_of(finding)}"
         lines.append(f"{finding.line}: {finding.message}{cost}")
     if len(findings) > _MOST:
         lines.append(f"... and {len(findings) - _MOST:,} more")

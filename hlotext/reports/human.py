@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from hlotext.analysis import byte_text
@@ -122,22 +122,19 @@ def _lines(finding: Finding, with_origin: bool) -> list[str]:
 
 
 def _costs(finding: Finding) -> str:
-    """The estimates in words; empty where there are none, or nothing to save."""
-    saved = saving(finding)
-    told = _details(finding)
-    return "; ".join(filter(None, (f"saves: {saved}" if saved else "", told)))
+    """The estimates in words; empty where there are none."""
+    saved = f"saves: {saving(finding)}, {basis}" if (basis := basis_of(finding)) else ""
+    return "; ".join(filter(None, (saved, *_details(finding))))
 
 
-def _details(finding: Finding) -> str:
-    bytes_ = byte_text(finding.bytes) if finding.bytes else ""
-    flops = f"{_short(finding.flops)}FLOP" if finding.flops else ""
-    costs = " and ".join(filter(None, (bytes_, flops)))
-    if not costs:
-        return ""
+def _details(finding: Finding) -> Iterator[str]:
+    """Yields what is wasted: memory, or traffic and work of one run."""
     where = f" in {finding.places:,} places" if finding.places > 1 else ""
-    if finding.is_held:
-        return f"holds: {costs}{where}"
-    return f"costs: {costs} per run{where and ','}{where}"
+    if finding.bytes:
+        kind, each = ("memory", "") if finding.is_held else ("traffic", " per run")
+        yield f"{kind}: {byte_text(finding.bytes)}{each}{where}"
+    if finding.flops:
+        yield f"work: {_short(finding.flops)}FLOP per run{where}"
 
 
 def _short(count: int) -> str:
@@ -206,15 +203,20 @@ def by_severity(findings: Iterable[Finding]) -> str:
 
 
 def saving(finding: Finding) -> str:
-    """`13.8 ms and 16.0 MiB of the peak, 67 % (estimated for h100, known trip counts)`, after `at most` if a bound;
-    empty where nothing is known."""
+    """`13.8 ms and 16.0 MiB of peak memory (67 % of the step)`, after `at most` if a bound; empty where nothing is known."""
     parts = [seconds(finding.seconds)] if finding.seconds is not None else []
     if finding.peak_bytes:
-        parts.append(f"{byte_text(finding.peak_bytes)} of the peak")
+        parts.append(f"{byte_text(finding.peak_bytes)} of peak memory")
     if not parts:
         return ""
     bound = "at most " if finding.is_at_most else ""
-    return f"{bound}{' and '.join(parts)}, {percent(finding.share)} (estimated for {finding.basis})"
+    whole = "peak" if finding.is_share_of_peak else "step"
+    return f"{bound}{' and '.join(parts)} ({percent(finding.share)} of the {whole})"
+
+
+def basis_of(finding: Finding) -> str:
+    """`estimated for v5e (default chip)`, with the assumptions; empty where there is nothing to save."""
+    return f"estimated for {finding.basis}" if saving(finding) else ""
 
 
 def outcome_text(outcome: RepairOutcome) -> str:

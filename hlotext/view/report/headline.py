@@ -10,7 +10,7 @@ import attrs
 from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import format_count, pluralize, seconds
 from hlotext.memory import usage
-from hlotext.reports.human import percent
+from hlotext.reports.human import basis_of, saving
 from hlotext.view.report.builds_text import change_of
 from hlotext.view.report.parts import Tile
 from hlotext.view.report.report_input import ReportInput
@@ -56,12 +56,12 @@ def tiles(subject: ReportInput) -> Iterator[Tile]:
 
 
 def _saved(subject: ReportInput) -> str:
-    """The largest saving of time, with its share and basis as the linter says them."""
+    """The largest saving of time, with the basis as the linter says it."""
     timed = [one for one in subject.findings if one.seconds]
     if not timed:
         return "" if subject.findings else "with the default rules"
     most = max(timed, key=lambda one: one.seconds or 0.0)
-    return f"the largest saves up to {seconds(most.seconds or 0.0)}, {percent(most.share)} (estimated for {most.basis})"
+    return f"the largest saves {saving(most)}, {basis_of(most)}"
 
 
 _NONE = {SENT: Tile(SENT, "0 B", "no transfers", 0)}

@@ -42,7 +42,7 @@ def section(subject: ReportInput) -> Section | Missing:
         "What costs time or memory, and what to do about it; `hlotext help rule CODE` explains a code.",
         facts=[
             ("found", _counted(found)),
-            *(("times", f"{basis}, estimated") for basis in bases),
+            *(("times", f"estimated for {basis}") for basis in bases),
         ],
         tables=[PageTable("lint-findings", "Findings", _COLUMNS, rows, len(found))],
     )
