@@ -10,13 +10,15 @@ from hlotext.analysis import byte_text, memory_space, written_bytes
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.alike_fusions import alike
-from hlotext.lint.helpers import size_of, times
+from hlotext.lint.helpers import changes_layout, size_of, times
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import Value, is_spread, source
+from hlotext.lint.values import Value, elements_of, is_spread, source
 
 _TIMES = 4
 """Minimum ratio of a broadcast's size to its operand's for a repetition that costs something."""
+_LEAST = 2
+"""The same where its users mostly read it, as those of a decode step do: then all of it costs."""
 _SAME = frozenset({"bitcast", "copy", "convert", "reshape", "transpose"})
 _REPEATING = _SAME | {"broadcast", "parameter"}
 _VIEWS = frozenset({"bitcast", "reshape", "get-tuple-element"})
@@ -39,26 +41,47 @@ class MaterializedBroadcast(Rule):
                 or not {"broadcast"} <= bodies.opcodes(one) <= _REPEATING
             ):  # it repeats no array
                 continue
-            factor = _repeats(one)
-            if factor < _TIMES:  # it repeats no array often enough
+            original = _repeated(one)
+            factor = (
+                elements_of(one.shape) // max(1, elements_of(original.shape)) if original is not None else 0
+            )
+            if original is None or factor < _LEAST:  # it repeats no array often enough
                 continue
             readers = _readers(one)
             if not readers:  # no user of the repeated array could read the original instead
                 continue
-            runs = context.runs(one)
-            less = 1 - 1 / factor
-            read = sum(size_of(one.shape) for _ in readers) * runs
-            again = context.prices.reading(read)
-            spare = sum(context.prices.seconds(reader) for reader in set(readers))
-            yield Report(
-                one,
-                f"a broadcast writes an array {factor} times, {byte_text(written_bytes(one))}{times(runs)}, although its "
-                "users could read it once",
-                _help(one),
-                written_bytes(one) * runs,
-                seconds=context.prices.seconds(one) + min(again, spare) * less,
-                spares={one: 1.0},  # what it repeats is there already
-            )
+            if factor < _TIMES and not _is_bound_by(
+                one, readers, context
+            ):  # reading it takes none of its users' time
+                continue
+            yield _report(one, original, factor, readers, context)
+
+
+def _report(
+    one: Instruction, original: Instruction, factor: int, readers: list[Instruction], context: Context
+) -> Report:
+    prices, runs = context.prices, context.runs(one)
+    size, whole = size_of(original.shape), size_of(one.shape)
+    # An array that is turned as well is still written then, and read as often.
+    is_turned = any(part.opcode == "transpose" or changes_layout(part) for part in parts_of(one))
+    left = 1 / factor if is_turned else min(1.0, size / whole)
+    again = prices.reading(whole * len(readers) * runs)
+    reading = min(again, prices.together(readers)) - again * left
+    return Report(
+        one,
+        f"a broadcast writes an array {factor} times, {byte_text(written_bytes(one))}{times(runs)}, although its "
+        "users could read it once",
+        _help(one),
+        written_bytes(one) * runs,
+        seconds=max(0.0, prices.seconds(one) * (1 - left if is_turned else 1) + reading),
+        spares={one: 1 - left if is_turned else 1.0},  # what it repeats is there already
+    )
+
+
+def _is_bound_by(one: Instruction, readers: list[Instruction], context: Context) -> bool:
+    """True if the users of an array take at least half of their time to read it."""
+    again = context.prices.reading(size_of(one.shape) * len(readers) * context.runs(one))
+    return 2 * again >= context.prices.together(readers)
 
 
 _SCALES = frozenset({"div", "mul"})
@@ -79,19 +102,21 @@ def _help(one: Instruction) -> str:
     return f"let the operation that uses it broadcast: {groups}{instead}"
 
 
-def _repeats(one: Instruction) -> int:
-    """Ratio of a written array's size to the array that it repeats; 0 if it repeats none."""
+def _repeated(one: Instruction) -> Instruction | None:
+    """The array that a written one repeats; None if it repeats none."""
     broadcasts = [part for part in parts_of(one) if part.opcode == "broadcast"]
     shape = one.shape
     if shape is None or not shape.is_array or memory_space(shape) != 0:
-        return 0
+        return None
     large = max(broadcasts, key=lambda part: size_of(part.shape))
     made = large.operands[0].shape if large.operands else None
     if made is None or not made.is_array or made.rank < 2 or is_spread(large.operands[0]):
-        return 0
-    if source(Value(large.operands[0]), _SAME).instruction.opcode in ("constant", "iota"):
-        return 0
-    return (shape.element_count or 0) // max(1, made.element_count or 1)
+        return None
+    fusions = (one,) if one.opcode == "fusion" else ()
+    origin = source(Value(large.operands[0], fusions), _SAME).instruction
+    if origin.opcode in ("constant", "iota"):
+        return None
+    return origin if elements_of(origin.shape) == (made.element_count or 0) else large.operands[0]
 
 
 def _readers(one: Instruction) -> list[Instruction]:
