@@ -27,6 +27,13 @@ class Census:
     attribute_sets: Sequence[Instruction]
     """An instruction for each distinct set of attributes: the reader shares those of equal text."""
 
+    def of(self, *opcodes: str) -> Sequence[Instruction]:
+        """The instructions with one of these opcodes, in the order of the text."""
+        found = [rows for opcode in opcodes if (rows := self.by_opcode.get(opcode))]
+        if len(found) < 2:
+            return found[0] if found else ()
+        return [one for one in self.instructions if one._head.opcode in opcodes]
+
 
 @fact
 def census(module: Module) -> Census:

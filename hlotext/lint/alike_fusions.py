@@ -45,6 +45,7 @@ class Alike:
         self._deciding: dict[Computation, frozenset[int] | None] = {}
         self._numbers: dict[Computation, dict[Instruction, int]] = {}
         self._opcodes: dict[Computation, frozenset[str]] = {}
+        self._opcodes_of: dict[Instruction, frozenset[str]] = {}
         self._places: dict[tuple[Computation, frozenset[str]], list[int]] = {}
 
     def first(self, body: Computation) -> Computation:
@@ -63,16 +64,19 @@ class Alike:
         """The opcodes of `parts_of`: the instruction's, or those in the fusion, call or asynchronous body, nested too."""
         if instruction.opcode not in ENTERED:
             return frozenset({instruction.opcode})
-        bodies = instruction.called_computations
-        if len(bodies) == 1:
-            return self._opcodes_in(bodies[0])
-        return frozenset().union(*map(self._opcodes_in, bodies))
+        found = self._opcodes_of.get(instruction)
+        if found is None:
+            found = frozenset[str]().union(*map(self._opcodes_in, instruction.called_computations))
+            self._opcodes_of[instruction] = found
+        return found
 
     def parts(self, instruction: Instruction, opcodes: frozenset[str]) -> list[Instruction]:
         """Those of `parts_of` that have these opcodes, in its order: equal bodies have them at the same places."""
         if instruction.opcode not in ENTERED:
             return [instruction] if instruction.opcode in opcodes else []
         found: list[Instruction] = []
+        if self.opcodes(instruction).isdisjoint(opcodes):
+            return found
         for body in reversed(instruction.called_computations):
             key = self._first[body], opcodes
             if key not in self._places:
@@ -86,7 +90,11 @@ class Alike:
     def _opcodes_in(self, body: Computation) -> frozenset[str]:
         first = self._first[body]
         if first not in self._opcodes:
-            self._opcodes[first] = frozenset[str]().union(*map(self.opcodes, first))
+            found = {one.opcode for one in first}
+            if not found.isdisjoint(ENTERED):
+                found.difference_update(ENTERED)
+                found.update(*[self.opcodes(one) for one in first if one.opcode in ENTERED])
+            self._opcodes[first] = frozenset(found)
         return self._opcodes[first]
 
     def of(self, fusion: Instruction, body: Computation) -> Likeness | None:

@@ -10,6 +10,7 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.replica_groups import ReplicaGroupList
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding
@@ -23,6 +24,8 @@ EQUALISING = frozenset({"all-gather", "all-reduce", "collective-broadcast"})
 """Kinds whose results all devices of a group have alike."""
 _PURE = ROLES.keys() | {"tuple", "constant"} | {"iota"}
 """Opcodes of which nothing is asked but equal operands."""
+_BY_ELEMENT = traits.TUPLES | traits.CONTROL_FLOW | {"parameter"}
+"""Opcodes of tuples of which an element may be equal and another one not."""
 _MOST_ROUNDS = 20
 
 
@@ -57,12 +60,15 @@ class Equal:
     def _run(self, computation: Computation, state: Sequence[bool] | None) -> None:
         """Goes through a computation; `state` says which elements of its parameter are equal, None for the entry."""
         found = self.found
+        if state is not None:  # of the round before
+            found.difference_update(computation)
         for one in computation:
-            found.discard(one)
-            if one.opcode == "get-tuple-element":
+            if one.opcode != "get-tuple-element":
+                is_equal = self._is_equal(one, state)
+            elif (made := one.operands[0]).opcode in _BY_ELEMENT:
                 is_equal = self._is_element_equal(one, state)
             else:
-                is_equal = self._is_equal(one, state)
+                is_equal = made in found
             if is_equal:
                 found.add(one)
 
@@ -196,7 +202,7 @@ def _is_over_all(one: Communication, devices: int) -> bool:
 
 def new_values(context: Context) -> dict[Instruction, int]:
     """Of each argument that a step updates the place of its new value in the result."""
-    parameters = {p.parameter_number: p for p in context.module.entry.parameters}
+    parameters = {p.parameter_number: p for p in context.arguments}
     found = {
         parameters[alias.parameter_number]: alias.output_index[0]
         for alias in aliases_of(context.module)

@@ -61,12 +61,20 @@ def grown(context: Context) -> Iterator[Growth]:
 
 
 def _in_turn(context: Context) -> Iterator[tuple[GrownArray, list[Value]]]:
-    bodies = alike(context.module)
+    bodies, by_opcode = alike(context.module), context.census.by_opcode
+    others = {
+        made
+        for opcode in ENTERED
+        for made in by_opcode.get(opcode, ())
+        if bodies.opcodes(made).isdisjoint(traits.UPDATES_ELEMENTS)
+    }
     for one in context.graph.sequential_instructions():
-        if one.opcode not in _WRITTEN_IN_TURN or one.shape is None or not one.shape.is_array:
+        opcode = one.opcode
+        if opcode not in _WRITTEN_IN_TURN:
             continue
-        made = one.operands[0] if one.opcode == "get-tuple-element" else one
-        if made.opcode in ENTERED and bodies.opcodes(made).isdisjoint(traits.UPDATES_ELEMENTS):
+        if (one.operands[0] if opcode == "get-tuple-element" else one) in others:
+            continue
+        if one.shape is None or not one.shape.is_array:
             continue
         if any(is_base(one, user) for user in one.users):
             continue

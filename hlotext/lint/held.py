@@ -34,7 +34,7 @@ def least_held(context: Context) -> int:
 
     The peak is no less, so that what is small beside them needs no assignment to be left out.
     """
-    arrays = [array for p in context.module.entry.parameters for _, array in arrays_of(p.shape)]
+    arrays = [array for p in context.arguments for _, array in arrays_of(p.shape)]
     arrays += unaliased_results(context).values()
     return sum(total_of(array).allocated_bytes for array in arrays if memory_space(array) == MAIN)
 

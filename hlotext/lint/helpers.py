@@ -288,7 +288,7 @@ def is_invariant(one: Communication) -> bool:
 
 def donors(context: Context) -> Iterator[tuple[Instruction, Shape]]:
     """The arguments that the header's `buffer_donor` names, each with the array that is donated."""
-    parameters = context.module.entry.parameters
+    parameters = context.arguments
     for entry in donors_of(context.module):
         if entry.param_number < len(parameters):
             parameter = parameters[entry.param_number]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlotext.analysis import Communication, invariant_instructions
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -154,6 +155,7 @@ def _is_of_parameter(instruction: Instruction) -> bool:
     return instruction.opcode == "get-tuple-element" and instruction.operands[0].opcode == "parameter"
 
 
+@weighted_cache(1024)
 def members(groups: ReplicaGroups | None) -> str:
     """The groups in one form: the compiler writes the same ones as mesh axes and as a list in one module."""
     try:

@@ -21,13 +21,16 @@ def of_sum(
 ) -> Report | None:
     """X (W + A B) with a narrow A is X W + (X A) B, without a matrix as large as W for each A; None for others."""
     merged = outer.origins[side]
-    if merged.instruction.opcode != "add" or _has_other_users(merged, outer.dot):
+    if merged.instruction.opcode != "add":
         return None
     terms = merged.operands()
     for number, term in enumerate(terms):
         inner = product_behind(term, found)
-        if inner is not None and not _has_other_users(inner.value, merged.instruction):
-            return _report(outer, side, inner, terms[1 - number], context)
+        if inner is None or _has_other_users(inner.value, merged.instruction):
+            continue
+        if _has_other_users(merged, outer.dot):
+            return None
+        return _report(outer, side, inner, terms[1 - number], context)
     return None
 
 

@@ -44,14 +44,7 @@ def saved_by_narrowing(context: Context) -> tuple[float, int | None] | None:
     except memory.MemoryModelError:
         return seconds, None
     assert context.assignment is not None
-    return seconds, max(0, _needed(context.assignment) - _needed(after))
-
-
-def _needed(assignment: memory.Assignment) -> int:
-    """Bytes of a run as XLA counts them, without the constants that the program holds anyway."""
-    figures = assignment.statistics
-    arguments = figures.argument_size_in_bytes + figures.output_size_in_bytes - figures.alias_size_in_bytes
-    return arguments + (figures.temp_size_in_bytes or 0)
+    return seconds, max(0, context.assignment.run_bytes - after.run_bytes)
 
 
 def _conversions(prices: Prices) -> list[Instruction]:

@@ -145,16 +145,17 @@ class Context:
     @functools.cached_property
     def _needed(self) -> int:
         """Bytes of main memory, with what is lost by fragments, which fall with the rest; 0 where memory cannot be told."""
-        if self.assignment is None:
-            return 0
-        figures = self.assignment.statistics
-        needed = figures.argument_size_in_bytes + figures.output_size_in_bytes - figures.alias_size_in_bytes
-        return max(needed + (figures.temp_size_in_bytes or 0), self.peak or 0)
+        return max(self.assignment.run_bytes, self.peak or 0) if self.assignment is not None else 0
 
     @functools.cached_property
     def census(self) -> Census:
         """The instructions of the module by category."""
         return census(self.module)
+
+    @functools.cached_property
+    def arguments(self) -> tuple[Instruction, ...]:
+        """The parameters of the entry by number; to find them all of its instructions are looked at."""
+        return self.module.entry.parameters
 
     @functools.cached_property
     def graph(self) -> CallGraph:
@@ -165,9 +166,14 @@ class Context:
     def fused_work(self) -> Mapping[Instruction, str]:
         """Fusions that perform a single operation apart from changes of view, with the opcode of that operation."""
         found, bodies = {}, alike(self.module)
+        single: dict[frozenset[str], str] = {}
         for fusion in self.census.by_opcode.get("fusion", ()):
-            if len(opcodes := bodies.opcodes(fusion) - {"parameter", "bitcast"}) == 1:
-                found[fusion] = min(opcodes)
+            opcodes = bodies.opcodes(fusion)
+            if opcodes not in single:
+                work = opcodes - {"parameter", "bitcast"}
+                single[opcodes] = min(work) if len(work) == 1 else ""
+            if single[opcodes]:
+                found[fusion] = single[opcodes]
         return found
 
     @property

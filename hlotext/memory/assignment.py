@@ -189,6 +189,11 @@ class Assignment:
         return peaks.statistics(self)
 
     @property
+    def run_bytes(self) -> int:
+        """Bytes of a run in those numbers: arguments, results in memory of their own, and temporaries as far as known."""
+        return peaks.run_bytes(self)
+
+    @property
     def total_bytes(self) -> int:
         """Total bytes of all allocations."""
         return sum(allocation.bytes for allocation in self.allocations)

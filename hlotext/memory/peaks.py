@@ -216,8 +216,35 @@ def _changes(events: Sequence[EventRow]) -> list[int]:
     return found
 
 
+def run_bytes(assignment: Assignment) -> int:
+    """Bytes that a run takes as JAX's figures tell them: arguments, results in memory of their own, and temporaries."""
+    sums, _ = _by_use(assignment)
+    temporary = sums["temp"] if _knows_temporaries(assignment) else 0
+    return sums["argument"] + sums["output"] - sums["alias"] + temporary
+
+
 def statistics(assignment: Assignment) -> MemoryStatistics:
     """Allocation bytes summed by use: arguments, outputs, aliases, temporaries (`CompiledMemoryStats`)."""
+    sums, host = _by_use(assignment)
+    return MemoryStatistics(
+        argument_size_in_bytes=sums["argument"],
+        output_size_in_bytes=sums["output"],
+        alias_size_in_bytes=sums["alias"],
+        temp_size_in_bytes=sums["temp"] if _knows_temporaries(assignment) else None,
+        host_argument_size_in_bytes=host["argument"],
+        host_output_size_in_bytes=host["output"],
+        host_alias_size_in_bytes=host["alias"],
+        host_temp_size_in_bytes=host["temp"],
+        peak_memory_in_bytes=assignment.xla_peak,
+    )
+
+
+def _knows_temporaries(assignment: Assignment) -> bool:
+    return assignment.platform is None or assignment.platform.knows_temporaries
+
+
+def _by_use(assignment: Assignment) -> tuple[dict[str, int], dict[str, int]]:
+    """Bytes of the allocations by their use: those of the device, and those of the host."""
     sums = dict.fromkeys(("argument", "output", "alias", "temp"), 0)
     host = dict(sums)
     for allocation in assignment.allocations:
@@ -230,15 +257,4 @@ def statistics(assignment: Assignment) -> MemoryStatistics:
             into["output"] += allocation.bytes
         if allocation.is_temporary:
             into["temp"] += allocation.bytes
-    knows_temporaries = assignment.platform is None or assignment.platform.knows_temporaries
-    return MemoryStatistics(
-        argument_size_in_bytes=sums["argument"],
-        output_size_in_bytes=sums["output"],
-        alias_size_in_bytes=sums["alias"],
-        temp_size_in_bytes=sums["temp"] if knows_temporaries else None,
-        host_argument_size_in_bytes=host["argument"],
-        host_output_size_in_bytes=host["output"],
-        host_alias_size_in_bytes=host["alias"],
-        host_temp_size_in_bytes=host["temp"],
-        peak_memory_in_bytes=assignment.xla_peak,
-    )
+    return sums, host

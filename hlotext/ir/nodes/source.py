@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from hlotext.ir.nodes.computation import Computation
 
 
-_COUNTED = 2
-"""Maximum number of passes over a text to count lines; after that all line ends are indexed, which costs ten passes."""
-_NEAR = 100_000
-"""Characters that may be counted through in any text."""
+_STRIDE = 1 << 14
+"""Characters between the places to which line ends are counted for good."""
 
 
 @attrs.frozen(repr=False)
@@ -74,9 +72,9 @@ class Source:
         return starts
 
     @functools.cached_property
-    def _position_known(self) -> tuple[int, int, int] | None:
-        """An offset, its line, and how many characters more are counted through; None where line ends are noted."""
-        return None if "\r" in self.text else (0, 1, _COUNTED * len(self.text) + _NEAR)
+    def _lines_counted(self) -> list[int] | None:
+        """Line ends before each multiple of `_STRIDE`, as far as they were asked for; None where some are CR."""
+        return None if "\r" in self.text else [0]
 
     @functools.cached_property
     def _lines_behind(self) -> dict[int, array.array[int]]:
@@ -109,19 +107,18 @@ class Source:
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column (from 1) of an offset."""
-        known = self._position_known
-        if known is None:
+        text, counted = self.text, self._lines_counted
+        if counted is None:
             line = bisect.bisect_right(self._line_starts, offset)
             return line, offset - self._line_starts[line - 1] + 1
-        # Most texts are asked for few places, or for one behind the other: then counting line ends from the last one takes a
-        # fraction of noting all.
-        start, line, left = known
-        text = self.text
-        line += text.count("\n", start, offset) if offset >= start else -text.count("\n", offset, start)
-        column = offset - text.rfind("\n", 0, offset)
-        left -= abs(offset - start) + column
-        self.__dict__["_position_known"] = (offset, line, left) if left > 0 else None
-        return line, column
+        # Noting all line ends takes ten times as long as counting them.
+        block = max(0, min(offset, len(text))) // _STRIDE
+        for number in range(len(counted) - 1, block):
+            more = text.count("\n", number * _STRIDE, (number + 1) * _STRIDE)
+            if len(counted) == number + 1:  # no other thread has counted it meanwhile
+                counted.append(counted[number] + more)
+        line = counted[block] + text.count("\n", block * _STRIDE, offset) + 1
+        return line, offset - text.rfind("\n", 0, offset)
 
     def line_numbers(self, offsets: Iterable[int]) -> list[int]:
         """Line numbers (from 1) of many offsets."""

@@ -64,9 +64,7 @@ class DoublePrecision(Rule):
 
 def _is_meant(context: Context) -> bool:
     """True if all arguments from the caller have 64 bits, which is no accident. On TPU it is still a mistake."""
-    arguments = (
-        array for p in context.module.entry.parameters for _, array in arrays_of(p.shape) if array.rank
-    )
+    arguments = (array for p in context.arguments for _, array in arrays_of(p.shape) if array.rank)
     floats = {
         a.element_type.name in _WIDE
         for a in arguments

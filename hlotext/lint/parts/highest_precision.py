@@ -26,8 +26,7 @@ class HighestPrecision(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         found: list[tuple[Instruction, str, int, int]] = []
-        every = context.census.instructions
-        for instruction in [one for one in every if one.opcode in ("dot", "convolution")]:
+        for instruction in context.census.of("dot", "convolution"):
             if not _is_wide(instruction):  # it is not a product of f32 operands
                 continue
             if (

@@ -29,7 +29,7 @@ class WideWeights(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         least_bytes = _MUCH * (context.prices.chip.memory_bytes or _UNKNOWN)
-        weights = [p for p in context.module.entry.parameters if p.users and _is_wide_matrix(p)]
+        weights = [p for p in context.arguments if p.users and _is_wide_matrix(p)]
         total_bytes = sum(size_of(p.shape) for p in weights)
         if total_bytes < least_bytes:  # the f32 weights are small
             return

@@ -46,11 +46,11 @@ class AllReduceThenSlice(Rule):
                 one
             ):  # on CPU, only sums that the program itself requests count
                 continue
+            if not is_worth_time(one.start, context, self.min_step_percent):
+                continue
             parts = [value for value in results(one) if _keeps_its_part(value, devices, context)]
             size = sum(size_of(value.shape) for value in parts)
             saved = size * (devices - 1) // devices * context.runs(one.start)
-            if not is_worth_time(one.start, context, self.min_step_percent):
-                continue
             if (
                 size >= self.min_bytes and 100 * saved >= self.min_percent * context.sent
             ):  # its result is not sliced per device, or little would be saved

@@ -37,7 +37,7 @@ class ReplicatedParameter(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         devices = int(context.module.attributes.get("num_partitions", 1))
-        sizes = {p: size_of(p.shape) for p in context.module.entry.parameters if _is_replicated(p)}
+        sizes = {p: size_of(p.shape) for p in context.arguments if _is_replicated(p)}
         if devices < 2:  # the module runs on one device
             return
         if _is_data_parallel(context):  # all the state that it updates is replicated, as in data parallelism
@@ -259,7 +259,7 @@ def _held_on_purpose(context: Context) -> set[tuple[int, ...]]:
 
     What other arguments have of such a shape, as moments, belongs to the first of that shape.
     """
-    weights = [p for p in context.module.entry.parameters if len(_dimensions(p)) > 1]
+    weights = [p for p in context.arguments if len(_dimensions(p)) > 1]
     trees: dict[str, list[Instruction]] = {}
     first: dict[tuple[int, ...], Instruction] = {}
     for parameter in weights:
@@ -294,7 +294,7 @@ def _is_spread_by_batch(context: Context, large: list[Instruction]) -> bool:
     """True if a program that updates nothing shards only its batch: it keeps several more arrays replicated, and the
     sharded ones are separate arguments, all sharded along a dimension of one size.
     """
-    parameters = context.module.entry.parameters
+    parameters = context.arguments
     held = [p for p in parameters if _is_replicated(p) and len(_dimensions(p)) > 1]
     spread = [p for p in parameters if not _is_replicated(p) and p.shape is not None]
     sizes = {
@@ -326,4 +326,4 @@ def _state(context: Context) -> set[Instruction]:
 def _aliased(context: Context) -> list[Instruction]:
     """The parameters that the header says a result is written over."""
     numbers = {alias.parameter_number for alias in aliases_of(context.module)}
-    return [p for p in context.module.entry.parameters if p.parameter_number in numbers]
+    return [p for p in context.arguments if p.parameter_number in numbers]

@@ -83,7 +83,7 @@ def _sent_instead(batch: WholeBatch, context: Context) -> int:
     is_training = bool(updates_of(context)) or "input_output_alias" in context.module.attributes
     weights = sum(
         shape.element_count * min(shape.element_type.byte_width, widest)
-        for one in context.module.entry.parameters
+        for one in context.arguments
         if (shape := one.shape) is not None and shape.is_array and shape.rank > 1
         if shape.element_type.is_floating and feeds_product(one)
     )

@@ -111,7 +111,7 @@ def _table(dimensions: tuple[int, ...], context: Context) -> Instruction | None:
     """An argument of these sizes that rows are gathered from."""
     given = [
         p
-        for p in context.module.entry.parameters
+        for p in context.arguments
         if p.shape is not None and p.shape.is_array and p.shape.dimensions == dimensions
     ]
     if not given:

@@ -133,6 +133,8 @@ def _unused(
 ) -> tuple[Instruction, float] | None:
     """Result of which half at the most is used, of an operation or a product inside, with the part that is."""
     products = bodies.parts(one, _PRODUCTS)
+    if not products and asked.get(one) is None:
+        return None
     needed = [_needed(part, asked) for part in products or [one]]
     kept = max(part for _, part in needed)
     counted = all(_is_of_positions(each) for each, _ in needed)

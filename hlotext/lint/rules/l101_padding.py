@@ -60,13 +60,16 @@ class Padding(Rule):
                     found.append((index, array))
             return found
 
-        for parameter in context.module.entry.parameters:
+        for parameter in context.arguments:
             for _, array in padded(arrays_of(parameter.shape)):
                 first.setdefault(array, parameter)
                 counts[array] += 1
                 writers[array].append(parameter)
         in_place = InPlacePairs()
-        for instruction in context.graph.sequential_instructions():
+        holding = {shape for shape in context.census.shapes if padded(arrays_of(shape))}
+        for instruction in context.graph.sequential_instructions() if holding else ():
+            if instruction.shape not in holding:
+                continue
             found = padded(written_arrays(instruction))
             if not found or _is_compilers(instruction):  # its padding is too small
                 continue
@@ -107,7 +110,7 @@ class Padding(Rule):
         """The array with the most bytes of padding."""
         sizes: dict[Shape, int] = {}
         most: tuple[int, Instruction, Shape] | None = None
-        arrays = [(p, array) for p in context.module.entry.parameters for _, array in arrays_of(p.shape)]
+        arrays = [(p, array) for p in context.arguments for _, array in arrays_of(p.shape)]
         for one in context.graph.sequential_instructions():
             arrays += [(one, array) for _, array in written_arrays(one)]
         for one, array in arrays:

@@ -259,7 +259,7 @@ def _copy(one: Update) -> Instruction | None:
 
 def _given(context: Context) -> int:
     """Bytes of all arguments."""
-    return sum(size_of(parameter.shape) for parameter in context.module.entry.parameters)
+    return sum(size_of(parameter.shape) for parameter in context.arguments)
 
 
 def _size(one: Update) -> int:
@@ -271,6 +271,6 @@ def _given_back(found: list[Update], context: Context) -> list[Update]:
 
     JAX names arguments by their place, as in `batch['reward']`.
     """
-    leaves = Counter(map(tree_of, context.module.entry.parameters))
+    leaves = Counter(map(tree_of, context.arguments))
     updated = Counter(tree_of(one.parameter) for one in found)
     return [one for one in found if 2 * updated[tree_of(one.parameter)] >= leaves[tree_of(one.parameter)]]

@@ -63,7 +63,7 @@ class NeedlessRemat(Rule):
         computed, and all that is computed again, kept from every round."""
         held = context.peak
         if held is None:
-            held = sum(size_of(parameter.shape) for parameter in context.module.entry.parameters)
+            held = sum(size_of(parameter.shape) for parameter in context.arguments)
             held += sum(written_bytes(one) for one in context.graph.sequential_instructions())
         return held + sum(
             written_bytes(one) * context.runs(one)

@@ -48,7 +48,7 @@ class RewrittenForSlice(Rule):
 def _places(context: Context) -> Iterator[tuple[Instruction, Callable[[Instruction], bool]]]:
     """Arrays that are written to memory of their former values, with a test of these: results in donated arguments, and the
     state of loops."""
-    root, parameters = context.module.entry.root, context.module.entry.parameters
+    root, parameters = context.module.entry.root, context.arguments
     for alias in aliases_of(context.module):
         index, number = alias.output_index, alias.parameter_number
         if len(index) > 1 or alias.parameter_index or number >= len(parameters):
