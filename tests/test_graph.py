@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 import hlotext as hlo
 from hlotext.analysis import total_of, written_bytes
 from hlotext.cost import traffic
+from hlotext.findings import escape
+from hlotext.syntax.printing.source_style import instruction_texts
 from hlotext.view.graph import as_dot, as_svg, graph_page, neighbourhood, origins
 from hlotext.view.graph.layered import layered
 from hlotext.view.page.colours import PALETTE
@@ -219,6 +221,23 @@ def test_wrappers_have_the_colour_of_what_they_carry() -> None:
     assert {columns["colour"][number[one]] for one in carrying} == {orange}
     name = wrappers[0].name
     assert f'fill="{PALETTE[orange]}"' in as_svg(neighbourhood(module, name, hops=1))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "  \n"])
+def test_lines_of_a_computation_are_those_of_its_instructions(end: str) -> None:
+    """As they are cut from the text at once, and once one of them was edited; the page has each on one line."""
+    module = hlo.parse(TUPLES.replace("\n", end))
+    for _ in range(2):
+        for computation in module.computations:
+            lines = [str(one) for one in computation]
+            assert instruction_texts(computation) == lines
+            for line in lines:
+                assert not escape.are_plain([line]) or escape.one_line(line) == line
+        module.entry.root.name = "renamed"
+    assert escape.are_plain(["a = f32[] add(b, c)", "b"])
+    assert not any(
+        escape.are_plain(["a", line]) for line in ("a  b", " a", "a ", "##[x]", "::x", "a\tb", "\x1b[1m")
+    )
 
 
 def test_the_same_page_twice() -> None:

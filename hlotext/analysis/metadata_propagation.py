@@ -62,13 +62,14 @@ class _Pairs(Generic[T]):
     """Metadata with its source: one object shared by all instructions with equal values."""
 
     def __init__(self) -> None:
-        self._known: dict[MetadataSource, dict[int, tuple[T, MetadataSource]]] = {
+        self.known: dict[MetadataSource, dict[int, tuple[T, MetadataSource]]] = {
             source: {} for source in MetadataSource
         }
+        """The pairs by source and by the identity of the value."""
 
     def of(self, value: T, source: MetadataSource) -> tuple[T, MetadataSource]:
         """The pair of these two; it keeps the value, by whose identity it is found."""
-        known = self._known[source]
+        known = self.known[source]
         pair = known.get(id(value))
         if pair is None:
             pair = known[id(value)] = value, source
@@ -84,16 +85,16 @@ def _fill(
 ) -> None:
     instructions = computation.instructions
     known: list[Instruction] = []
+    shared = pairs.known[MetadataSource.OWN]
     for instruction in instructions:
         value = own(instruction)
-        source = MetadataSource.OWN
-        if value is None:
-            if instruction._head.opcode not in _WRAPPERS:
-                continue
-            value, source = _inside(instruction, own), MetadataSource.BODY
-        if value is not None:
-            found[instruction] = pairs.of(value, source)
-            known.append(instruction)
+        if value is not None:  # as of most
+            found[instruction] = shared.get(id(value)) or pairs.of(value, MetadataSource.OWN)
+        elif instruction._head.opcode in _WRAPPERS and (value := _inside(instruction, own)) is not None:
+            found[instruction] = pairs.of(value, MetadataSource.BODY)
+        else:
+            continue
+        known.append(instruction)
     is_entry = computation is graph.module.entry
     if len(known) == len(instructions):
         return

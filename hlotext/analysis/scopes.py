@@ -162,7 +162,9 @@ class _OpNames:
         self._root = _root_name(module)
         self._graph = call_graph(module)
         self._bases: dict[Computation, str] = {}
-        self._named: dict[str, dict[int, _Named]] = {}
+        self._named: dict[tuple[str, bool], dict[int, _Named | None]] = {}
+        self._last: Computation | None = None
+        self._known: dict[int, _Named | None] = {}
         for computation in callers_first(module):
             self._bases[computation] = self._base(computation)
 
@@ -187,19 +189,27 @@ class _OpNames:
         metadata = instruction._attributes.get("metadata")
         if metadata is None or not metadata.op_name:
             return None
-        op_name, computation = metadata.op_name, instruction._computation
-        base = self._bases.get(computation, "") if computation is not None else ""
-        if "/" not in op_name:
-            # A compiler's own name, or the operation alone, as in reducers; in a called computation it continues the call.
-            call = self._graph.call(computation)
-            if call is None or call.use != CALLED or not base or op_name.startswith(self._root):
-                return None
+        computation = instruction._computation
+        if computation is not self._last:
+            self._last = computation
+            self._known = self._named.setdefault(self._context(computation), {})
         # By identity, since equal metadata of a module are nearly always one object.
-        known = self._named.setdefault(base, {})
-        found = known.get(id(metadata))
-        if found is None:
-            found = known[id(metadata)] = read_op_name(self._full(op_name, base), self._root)
-        return found
+        name = id(metadata)
+        if name not in self._known:
+            self._known[name] = self._read(metadata.op_name, *self._context(computation))
+        return self._known[name]
+
+    def _context(self, computation: Computation | None) -> tuple[str, bool]:
+        """The prefix of relative names in a computation, and whether names without a scope continue that of a call."""
+        base = self._bases.get(computation, "") if computation is not None else ""
+        call = self._graph.call(computation)
+        return base, bool(base) and call is not None and call.use == CALLED
+
+    def _read(self, op_name: str, base: str, is_called: bool) -> _Named | None:
+        # A compiler's own name, or the operation alone, as in reducers; in a called computation it continues the call.
+        if "/" not in op_name and (not is_called or op_name.startswith(self._root)):
+            return None
+        return read_op_name(self._full(op_name, base), self._root)
 
 
 def _root_name(module: Module) -> str:

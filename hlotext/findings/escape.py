@@ -11,6 +11,7 @@ and through `lines` where it is written to a terminal.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from hlotext.ir.caches import lazy_regex
@@ -33,6 +34,18 @@ def one_line(text: str) -> str:
     if "  " in text or not text.isprintable():
         return line(" ".join(text.split()))
     return _without_commands(text.strip())
+
+
+def are_plain(lines: Sequence[str]) -> bool:
+    """True if `one_line` leaves each of these lines as it is. Quicker than asking for each."""
+    text = "".join(lines)  # what two of them make together is as good as none
+    return (
+        text.isprintable()
+        and "  " not in text
+        and "::" not in text
+        and ("#" not in text or "##" not in text)
+        and not any(line[:1] == " " or line[-1:] == " " for line in lines)
+    )
 
 
 def lines(text: str) -> str:

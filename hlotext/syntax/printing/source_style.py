@@ -501,6 +501,19 @@ def computation_text(computation: Computation) -> str:
     return "".join(copier.run.pieces)
 
 
+def instruction_texts(computation: Computation) -> list[str]:
+    """The op lines of a computation, as `str` gives each; those of a text that was not edited are cut from it at once."""
+    source = computation.module.source if computation.module is not None else None
+    instructions = computation.instructions
+    places = [place for instruction in instructions if type(place := instruction._place) is int]
+    if source is not None and not computation.is_modified and len(places) == len(instructions):
+        text = source.text[computation._brace : computation._end]
+        if "\r" not in text:
+            lines = text.split("\n")
+            return [lines[place].lstrip(" ") for place in places]
+    return list(map(instruction_text, instructions))
+
+
 def instruction_text(instruction: Instruction) -> str:
     """An op line as it stands in its module's text, without its indentation."""
     computation = instruction.computation

@@ -6,10 +6,9 @@ memory; sizes, which may be larger, are 64-bit floats, exact up to 2 ** 53.
 
 from __future__ import annotations
 
-import base64
-import gzip
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, islice
 from typing import Any
 
 import attrs
@@ -17,11 +16,14 @@ import attrs
 import hlotext as hlo
 from hlotext.analysis import arrays_of, call_graph, scopes, source_locations, total_of, written_bytes
 from hlotext.findings import escape
+from hlotext.ir.tables.opcodes import CALLS_NOTHING
+from hlotext.ir.tables.traits import ASYNC_ROLES
 from hlotext.ir.values.shape import Shape
-from hlotext.view.graph.kinds import KINDS, colour_of
+from hlotext.syntax.printing.source_style import instruction_texts
+from hlotext.view.graph.kinds import KINDS, colour_of, colour_of_opcode
 from hlotext.view.graph.origins import Facts
 from hlotext.view.layout_picture import LayoutPicture
-from hlotext.view.page.packing import Words, packed, packed_text
+from hlotext.view.page.packing import Words, packed, packed_bytes, packed_text
 
 CHUNK = 512
 """Op lines that are packed together: one view of the page unpacks a few such chunks."""
@@ -51,69 +53,68 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
     Raises what reading a large module on demand raises.
     """
     instructions = list(module.instructions())
-    number = {one: n for n, one in enumerate(instructions)}
+    number = dict(zip(instructions, range(len(instructions)), strict=True))
     computations = {one: n for n, one in enumerate(module.computations)}
     named, lines, stepped = scopes(module), source_locations(module), call_graph(module).stepped
     tree = _Tree()
     shapes: dict[Shape | None, int] = {}
     words, opcodes, files, op_names = Words(), Words(), Words(), Words()
-    found: dict[str, array[Any]] = {name: array("i") for name in _NUMBERS}
-    found["bytes"], found["written"] = array("d"), array("d")
-    operand_starts, operands = array("i", [0]), array("i")
-    call_starts, calls = array("i", [0]), array("i")
-    names = []
-    # By identity, since equal ones of a module are nearly always one object: shapes with their bytes, and words.
-    sized: dict[int, int] = {}
     padding: list[int] = []
     held: list[int] = []
-    named_by: dict[int, int] = {}
-    lined: dict[int, int] = {}
-    for one in instructions:
-        names.append(escape.line(one.name))
-        shape, metadata, place = one.shape, one.metadata, lines.get(one)
-        found["opcode"].append(opcodes.number(one.opcode))
-        size = sized.get(id(shape))
-        if size is None:
-            total = total_of(shape)
-            size = shapes.setdefault(shape, len(shapes))
-            if size == len(padding):
-                padding.append(total.allocated_bytes - total.unpadded_bytes)
-                held.append(total.allocated_bytes)
-            sized[id(shape)] = size
-        written = float(written_bytes(one)) if one.computation in stepped else 0.0
-        found["shape"].append(size)
-        found["bytes"].append(written or float(held[size]))
-        found["scope"].append(tree.number(named.of(one).path))
-        word = named_by.get(id(metadata))
-        if word is None:
-            word = op_names.number(escape.line(metadata.op_name) if metadata is not None else "")
-            named_by[id(metadata)] = word
-        found["op_name"].append(word)
-        word = lined.get(id(place))
-        if word is None:
-            word = files.number(escape.line(f"{place[0].file}:{place[0].line}") if place is not None else "")
-            lined[id(place)] = word
-        found["line"].append(word)
-        found["extra"].append(_extra(one))
-        found["colour"].append(colour_of(one))
-        found["written"].append(written)
-        operands.extend([number.get(operand, -1) for operand in one.operands])
-        operand_starts.append(len(operands))
-        calls.extend([computations[body] for body in one.called_computations if body in computations])
-        call_starts.append(len(calls))
-    found["operands"], found["operand_starts"] = operands, operand_starts
-    found["calls"], found["call_starts"] = calls, call_starts
-    starts = array("i", [0])
-    roots = array("i")
+
+    def shape_of(head: Any) -> int:
+        size = shapes.setdefault(head.shape, len(shapes))
+        if size == len(padding):
+            total = total_of(head.shape)
+            padding.append(total.allocated_bytes - total.unpadded_bytes)
+            held.append(total.allocated_bytes)
+        return size
+
+    def line_of(place: Any) -> int:
+        return files.number(escape.line(f"{place[0].file}:{place[0].line}") if place is not None else "")
+
+    def op_name_of(metadata: Any) -> int:
+        return op_names.number(escape.line(metadata.op_name) if metadata is not None else "")
+
+    heads = [one._head for one in instructions]
+    found: dict[str, array[Any]] = {
+        "opcode": _column(heads, lambda head: opcodes.number(head.opcode)),
+        "shape": _column(heads, shape_of),
+        "scope": _column(list(map(named.of, instructions)), lambda scope: tree.number(scope.path)),
+        "op_name": _column([one.metadata for one in instructions], op_name_of),
+        "line": _column(list(map(lines.get, instructions)), line_of),
+        "colour": _column(heads, lambda head: colour_of_opcode(head.opcode)),
+        "extra": array("i", [-1]) * len(instructions),
+        "written": array("d", [0.0]) * len(instructions),
+    }
+    found["bytes"] = array("d", [float(held[size]) for size in found["shape"]])
+    starts, roots = array("i", [0]), array("i")
+    call_starts, calls = array("i", [0]), array("i")
     for computation in module.computations:
+        is_stepped = computation in stepped
+        for at, one in enumerate(computation.instructions, starts[-1]):
+            opcode = one._head.opcode
+            if opcode in _NUMBERED:
+                found["extra"][at] = _extra(one)
+            elif is_stepped and (written := written_bytes(one)):
+                found["written"][at] = found["bytes"][at] = written
+            if opcode not in CALLS_NOTHING:
+                calls.extend([computations[body] for body in one.called_computations if body in computations])
+                if opcode in ASYNC_ROLES:
+                    found["colour"][at] = colour_of(one)
+            call_starts.append(len(calls))
         starts.append(starts[-1] + len(computation))
         roots.append(number.get(computation.root, -1) if len(computation) else -1)
+    operands = [one.operands for one in instructions]
+    found["operands"] = array("i", [number.get(operand, -1) for each in operands for operand in each])
+    found["operand_starts"] = array("i", accumulate(map(len, operands), initial=0))
+    found["calls"], found["call_starts"] = calls, call_starts
     found["computation_starts"], found["roots"] = starts, roots
     entry = computations.get(module.entry, 0) if module.computations else 0
     texts = {
         "module": escape.line(module.name),
         "entry": entry,
-        "names": "\n".join(names),
+        "names": "\n".join([escape.line(one.name) for one in instructions]),
         "opcodes": opcodes.texts,
         "shapes": [_shown(str(shape)) if shape is not None else "?" for shape in shapes],
         "short": [_short(shape) for shape in shapes],
@@ -130,12 +131,19 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
         "why": {str(number[one]): facts for one, facts in (why or {}).items() if one in number},
     }
     numbers = _joined(found, texts["layout"])
-    return Packed(packed(texts), numbers, list(_chunks(instructions)), packed(_pictures(shapes)))
+    return Packed(packed(texts), numbers, list(_chunks(module)), packed(_pictures(shapes)))
 
 
 _LARGEST = (1 << 31) - 1
 """Of the numbers in a column."""
-_NUMBERS = ("opcode", "shape", "scope", "op_name", "line", "extra", "colour")
+_NUMBERED = frozenset({"parameter", "get-tuple-element"})
+
+
+def _column(keys: Sequence[Any], number: Callable[[Any], int]) -> array[int]:
+    """A column of numbers that are found once for each object: equal heads and places are nearly always one object each."""
+    ids = list(map(id, keys))
+    known = {name: number(key) for name, key in dict(zip(ids, keys, strict=True)).items()}
+    return array("i", [known[name] for name in ids])
 
 
 def _extra(one: hlo.Instruction) -> int:
@@ -157,19 +165,22 @@ def _joined(found: dict[str, array[Any]], layout: Any) -> str:
             column = array(column.typecode, column)
             column.byteswap()
         parts.append(column.tobytes())
-    return base64.b64encode(gzip.compress(b"".join(parts), 6, mtime=0)).decode("ascii")
+    return packed_bytes(b"".join(parts))
 
 
 _IS_BIG_ENDIAN = array("H", [1]).tobytes()[0] == 0
 
 
-def _chunks(instructions: Sequence[hlo.Instruction]) -> Iterator[str]:
-    for start in range(0, len(instructions), CHUNK):
-        yield packed_text("\n".join(map(_line, instructions[start : start + CHUNK])))
+def _chunks(module: hlo.Module) -> Iterator[str]:
+    texts = chain.from_iterable(map(instruction_texts, module.computations))
+    while chunk := list(islice(texts, CHUNK)):
+        if not escape.are_plain(chunk) or len(max(chunk, key=len)) > MOST_LINE:
+            chunk = list(map(_line, chunk))
+        yield packed_text("\n".join(chunk))
 
 
-def _line(one: hlo.Instruction) -> str:
-    text = escape.one_line(str(one))
+def _line(text: str) -> str:
+    text = escape.one_line(text)
     return text if len(text) <= MOST_LINE else f"{text[:MOST_LINE]} … ({len(text):,} characters)"
 
 

@@ -27,11 +27,12 @@ KINDS = tuple((colour, text) for _, colour, text in _KINDS)
 
 def colour_of(one: hlo.Instruction) -> int:
     """The number of the colour in the palette."""
-    return _colour(_work(one))
+    return colour_of_opcode(_work(one))
 
 
 @text_cache(1 << 10)
-def _colour(opcode: str) -> int:
+def colour_of_opcode(opcode: str) -> int:
+    """The number of the colour of an opcode."""
     return next(colour for pattern, colour in _PATTERNS if pattern.search(opcode))
 
 

@@ -25,7 +25,12 @@ def packed(value: Any) -> str:
 
 def packed_text(text: str) -> str:
     """A text, compressed, in base64. What is no Unicode (half of a surrogate pair) becomes `?`."""
-    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), _LEVEL, mtime=0)).decode("ascii")
+    return packed_bytes(text.encode("utf-8", "replace"))
+
+
+def packed_bytes(data: bytes) -> str:
+    """Bytes, compressed, in base64."""
+    return base64.b64encode(gzip.compress(data, _LEVEL, mtime=0)).decode("ascii")
 
 
 def unpacked(text: str) -> Any:
