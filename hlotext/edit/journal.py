@@ -84,11 +84,13 @@ class Journal:
 
     def announce(self) -> None:
         """Tells listeners what they have not heard of."""
-        module = self.module
+        events, module = self.events, self.module
+        if self.announced == len(events):
+            return
         if module is not None and module._listeners:
-            for kind, node in self.events[self.announced :]:
+            for kind, node in events[self.announced :]:
                 _tell(module._listeners, kind, node)
-        self.announced = len(self.events)
+        self.announced = len(events)
 
 
 def _tell(listeners: Iterable[Listener], kind: Kind, node: Node) -> None:
@@ -233,7 +235,7 @@ class Edit:
             self.follow.run()
         if self.finish is not None:
             self.finish(self)
-        if module is not None and module._computations and self is self.journal.edits[0]:
+        if self is self.journal.edits[0] and module is not None and module._computations:
             entry = module._computations[-1] if module._entry is None else module._entry
             if entry._is_sugared and module.op_line is None:
                 validation.check_types(entry)  # it takes more to say than a line

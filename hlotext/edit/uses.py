@@ -194,7 +194,7 @@ def hand_over(old: Instruction, new: Instruction) -> bool:
         return False
     if new._computation is not computation:
         raise EditError(f"{new.name} is not in the computation of {old.name}")
-    is_done = any(asynchronous.is_finished_by(operand, old) for operand in old._operands)
+    is_done = bool(old._operands) and asynchronous.is_finished_by(old._operands[0], old)
     leaving = old._head.opcode != "parameter" and not is_done
     replace_uses(old, new, leaving=leaving)
     for successor in old.control_successors:

@@ -194,11 +194,11 @@ def matches_directly(
     pattern: Pattern, instruction: Instruction, captures: Captures, options: MatchOptions
 ) -> bool:
     """True if the only way in which a direct pattern can match does; adds its captures."""
-    if pattern.opcode is not None and instruction.opcode != pattern.opcode:
+    if pattern.opcode is not None and instruction._head.opcode != pattern.opcode:
         return False
     wanted = pattern.operands
     if wanted is not None:
-        operands = instruction.operands
+        operands = instruction._operands
         if len(operands) != len(wanted) and not (pattern.open_ended and len(operands) > len(wanted)):
             return False
         options = pattern.options or options

@@ -175,7 +175,7 @@ class Pattern:
         options = self.options or options
         if options.start:
             instruction = looked_through(instruction, options)
-        if self.opcode is not None and instruction.opcode != self.opcode:
+        if self.opcode is not None and instruction._head.opcode != self.opcode:
             return None
         if self.is_direct:
             captures: Captures = {}

@@ -104,7 +104,7 @@ def apply_rules(
 
         def after(count: int | None) -> tuple[Module, str]:
             copy = before.clone()
-            last = run(copy, count).last
+            last = run(copy, count).last_rewrites()
             return copy, last[-1] if last else ""
 
         with module.transaction():

@@ -77,7 +77,7 @@ class Driver:
         self.profile = profile
         self.counts: dict[str, int] = {}
         self.total = 0
-        self.last: deque[str] = deque(maxlen=6)
+        self.last: deque[tuple[str, str]] = deque(maxlen=6)
         self.is_strict = True
         """True if an edit that is refused ends the run."""
         self.refused: dict[str, list[str]] = {}
@@ -143,11 +143,16 @@ class Driver:
         self.total += 1
         if self.limit is None:
             return
-        self.last.append(f"{rule.name} on {i.name}")
+        self.last.append((rule.name, i._name))
         if self.stops_at is None and self.total > self.limit:
+            last = ", ".join(self.last_rewrites())
             raise RewriteError(
-                f"no fixpoint after {self.limit} rewrites: rules undo each other; the last were {', '.join(self.last)}"
+                f"no fixpoint after {self.limit} rewrites: rules undo each other; the last were {last}"
             )
+
+    def last_rewrites(self) -> list[str]:
+        """The last few rewrites in words, the latest at the end."""
+        return [f"{rule} on {name}" for rule, name in self.last]
 
     def _apply_timed(self, rule: RewriteRule, i: Instruction, costs: RuleProfile) -> bool:
         start = time.perf_counter()

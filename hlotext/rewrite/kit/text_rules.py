@@ -208,7 +208,8 @@ class _Building:
             row = opcodes.opcode(term.text)
             allowed = opcodes.allowed_attributes(row) if row is not None else ()
             others = {k: v for k, v in source.attributes.items() if k in allowed and k not in _INHERITED}
-        return self.operation(term, attrs.evolve(self.r.b, like=source), others, old)
+        builder = self.r.b if source is self.r.instruction else attrs.evolve(self.r.b, like=source)
+        return self.operation(term, builder, others, old)
 
     def operation(
         self, term: Term, b: Builder, others: dict[str, Any], old: Instruction | None
@@ -222,10 +223,9 @@ class _Building:
             if old is None or shape is not None or not _leaves_shape_open(term.text, error):
                 raise
             return b.op(term.text, operands, shape=old.shape, **attributes)
-        if shape is None and old is not None and old.shape is not None and new.shape is not None:
-            is_same = new.shape.text_without_layout() == old.shape.text_without_layout()
+        if shape is None and old is not None and old.shape is not None and new.shape not in (None, old.shape):
             is_free = term.text in opcodes.ELEMENTWISE or term.text == old.opcode
-            if is_same and is_free and new.shape != old.shape:
+            if is_free and new.shape.text_without_layout() == old.shape.text_without_layout():
                 new.shape = old.shape  # in the layout that users take
         return new
 

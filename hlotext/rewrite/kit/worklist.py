@@ -44,8 +44,9 @@ class Worklist(Driver):
     def removed(self, node: Instruction | Computation) -> None:
         if isinstance(node, Instruction):
             self.made.pop(node, None)
-            for operand in node.operands:  # each has one user less
-                self.touched.setdefault(operand, False)
+            touched = self.touched
+            for operand in node._operands:  # each has one user less
+                touched.setdefault(operand, False)
 
     # ---- rounds
 
@@ -65,18 +66,27 @@ class Worklist(Driver):
 
     def _visit_near(self) -> None:
         """Puts what was edited, and what uses it, on the list."""
+        rules_of, of_any = self._by_opcode, self._of_any
         near: dict[Instruction, None] = {}
+        home, is_chosen = None, False
         for i, is_edited in self.touched.items():
-            if self.is_chosen(i.computation):
+            computation = i._computation
+            if computation is not home:
+                home, is_chosen = computation, self.is_chosen(computation)
+            if not is_chosen:
+                continue
+            if rules_of.get(i._head.opcode, of_any):
                 near[i] = None
-                # That one of many others is gone or new says little to a user: the next round is soon enough.
-                if is_edited or len(i.user_view) <= _MANY:
-                    near.update(dict.fromkeys(i.user_view))
+            # That one of many others is gone or new says little to a user: the next round is soon enough.
+            users = i.user_view
+            if is_edited or len(users) <= _MANY:
+                for user in users:
+                    if rules_of.get(user._head.opcode, of_any):
+                        near[user] = None
         pending = self.pending
         for i in reversed(near):
-            if self.rules_for(i.opcode):
-                pending.pop(i, None)
-                pending[i] = None
+            pending.pop(i, None)
+            pending[i] = None
 
     # ---- one rule on one instruction
 
@@ -140,13 +150,18 @@ def remove_dead_operands(candidates: Iterable[Instruction], removed: Iterable[In
     What is `removed` goes with them, whatever its effects.
     """
     gone = dict.fromkeys(removed)
-    pending = [*candidates, *(operand for i in gone for operand in i.operands)]
+    pending = [*candidates]
+    for i in gone:
+        pending.extend(i._operands)
     while pending:
         i = pending.pop()
-        if i not in gone and i.computation is not None and is_dead(i, gone):
+        if i not in gone and i._computation is not None and is_dead(i, gone):
             gone[i] = None
-            pending.extend(i.operands)
-    for home in dict.fromkeys(i.computation for i in gone):
-        if home is not None:
-            home.remove_all([i for i in gone if i.computation is home])
+            pending.extend(i._operands)
+    by_home: dict[Computation, list[Instruction]] = {}
+    for i in gone:
+        if i._computation is not None:
+            by_home.setdefault(i._computation, []).append(i)
+    for home, dead in by_home.items():
+        home.remove_all(dead)
     return len(gone)
