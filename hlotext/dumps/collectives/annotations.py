@@ -7,8 +7,10 @@ from typing import Literal
 import attrs
 
 import hlotext as hlo
+from hlotext.dumps.collectives import wording
 from hlotext.dumps.collectives.following import Step, sources
-from hlotext.dumps.collectives.places import Places, is_constraint, op_name_of
+from hlotext.dumps.collectives.places import Places, is_annotation, is_constraint, op_name_of
+from hlotext.dumps.collectives.records import Place
 from hlotext.dumps.collectives.shardings import Shardings
 from hlotext.dumps.collectives.specs import Spec, dimensions_of
 from hlotext.ir.tables import opcodes
@@ -36,7 +38,7 @@ class Site:
     def label(self) -> str:
         """Name in sentences."""
         if self.kind == "constraint":
-            return f"the constraint on line {self.line}" if self.line else "a constraint"
+            return wording.constraint(Place(self.name, self.line, "", "", None))
         return f"{self.kind} {self.name}" if self.kind == "argument" else self.name
 
 
@@ -220,9 +222,7 @@ class Annotations:
         if user.opcode == "transpose":
             turned = user.attributes.get("dimensions")
             order = tuple(order[d] for d in turned) if isinstance(turned, tuple) else order
-        elif (user.opcode not in opcodes.ELEMENTWISE and user.opcode != "copy") or dimensions_of(
-            user
-        ) != dimensions_of(node):
+        elif not _keeps_placement(user) or dimensions_of(user) != dimensions_of(node):
             return None
         found = self._shardings.spec(user)
         if found is None or found.axes != tuple(spec.axes[d] for d in order):
@@ -249,3 +249,8 @@ class Annotations:
         if number is None or not self.is_fixed(number) or spec is None or dimensions is None:
             return None
         return Site("result", f"result[{number}]", None, node, spec, dimensions)
+
+
+def _keeps_placement(node: hlo.Instruction) -> bool:
+    """True for what has its result where its operands are; a constraint of the program is a custom call there."""
+    return node.opcode in opcodes.ELEMENTWISE or node.opcode == "copy" or is_annotation(node)

@@ -14,7 +14,7 @@ from hlotext.analysis import DeviceMesh
 from hlotext.analysis.call_graph import call_graph
 from hlotext.dumps.collectives.annotations import Annotations, Site
 from hlotext.dumps.collectives.factors import Rule, rule_of, rule_of_alike
-from hlotext.dumps.collectives.places import is_constraint
+from hlotext.dumps.collectives.places import is_annotation
 from hlotext.dumps.collectives.shardings import Shardings, sharding_of
 from hlotext.dumps.collectives.specs import Dims, Spec, Specs, dimensions_of
 from hlotext.ir.nodes.computation import Computation
@@ -230,7 +230,7 @@ class Arrays:
         arrays = [self._used(one, n) if one.is_constant else one for n, one in enumerate(arrays)]
         whole = [dimensions_of(one) or () for one in node.operands]
         told = [one.dimensions if one is not None else () for one in results]
-        is_copy = is_constraint(node)  # before partitioning it is one; in the program it is a custom call
+        is_copy = is_annotation(node)  # before partitioning it is one; in the program it is a custom call
         try:
             rule = rule_of_alike(told[0]) if is_copy else rule_of(node, whole, told or [()])
         except (IndexError, ValueError):
@@ -314,7 +314,7 @@ class Arrays:
                     whole = self.value(one.operands[0])
                     if whole is not None:
                         whole.fixed = whole.now
-                elif is_constraint(one):
+                elif is_annotation(one):
                     value.fixed = value.now
                     site = self._annotations.site(one)
                     if site is not None:
@@ -323,7 +323,7 @@ class Arrays:
                     value.fixed = value.now
         for computation in (module.entry, *self._entered):
             for one in computation:
-                if is_constraint(one):
+                if is_annotation(one):
                     self._pin(one)
 
     def _pin(self, node: hlo.Instruction) -> None:
@@ -333,7 +333,7 @@ class Arrays:
             return
         if node.operands[0].opcode in ("parameter", "get-tuple-element"):
             return
-        others = [self.value(one) for one in node.operands[0].user_view if is_constraint(one)]
+        others = [self.value(one) for one in node.operands[0].user_view if is_annotation(one)]
         if all(one is None or one.now == value.now for one in others):
             self._pinned.setdefault(id(value), []).append(taken)
             taken.fixed = value.now

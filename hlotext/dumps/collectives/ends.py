@@ -12,12 +12,19 @@ import hlotext as hlo
 from hlotext.analysis import Communication, DeviceMesh, axes_of
 from hlotext.analysis.communication import KINDS
 from hlotext.dumps.collectives import wording
+from hlotext.dumps.collectives.ends_constraints import asking
 from hlotext.dumps.collectives.ends_reasons import is_in_shard_map, may_sum, unknown, unknown_sum, worded
 from hlotext.dumps.collectives.finals import kin_of
 from hlotext.dumps.collectives.foreseen import Foreseen, is_foreseeable
 from hlotext.dumps.collectives.keys import Key, Keys, Text
 from hlotext.dumps.collectives.partitioner import SUMMING, SUMS, WINDOWED
-from hlotext.dumps.collectives.places import Places, asked_kind, is_constraint, op_name_of
+from hlotext.dumps.collectives.places import (
+    Places,
+    asked_kind,
+    is_constraint,
+    is_named_constraint,
+    op_name_of,
+)
 from hlotext.dumps.collectives.producers import (
     HANDS_ON,
     VIEWS,
@@ -45,10 +52,9 @@ from hlotext.dumps.collectives.records import (
     Place,
     Reason,
 )
-from hlotext.dumps.collectives.specs import Specs, dimensions_of
+from hlotext.dumps.collectives.specs import Spec, Specs
 from hlotext.dumps.collectives.walking import is_marked
 from hlotext.ir.tables import traits
-from hlotext.ir.values.named_sharding import NamedSharding
 from hlotext.ir.values.sharding import Sharding
 
 _VIEWING = VIEWS | traits.SLICES | traits.TUPLES | {"opt-barrier"}
@@ -129,7 +135,7 @@ class _Ends:
         asked = [self._asked_for(one, operand, named) for operand in data]
         sure: Confidence = HIGH if None not in asked else MEDIUM
         return tuple(
-            self._of_operand(one, operand, axes)
+            (self._foreseen(one, axes, number) or self._of_operand(one, operand, axes))
             if own is None
             else worded(
                 PROGRAM,
@@ -140,7 +146,7 @@ class _Ends:
                 None,
                 sure,
             )
-            for operand, own in zip(data, asked, strict=True)
+            for number, (operand, own) in enumerate(zip(data, asked, strict=True))
         )
 
     def _asked_for(
@@ -173,7 +179,11 @@ class _Ends:
             if place is not None and not may_sum(place, self._candidates(made, key) if key else []):
                 return unknown_sum(place, axes)
             return worded(PARTIAL, None, place, place, axes, None, MEDIUM if place is not None else LOW)
-        return worded(RESHARD, OPERATION, None, self._place(made), axes, self._have(made), LOW)
+        argument = argument_of(made)
+        tensor, have = self._place(argument) or self._place(made), self._have(argument)
+        return self._constrained(one, tensor, axes, have) or worded(
+            RESHARD, OPERATION, None, tensor, axes, str(have) if have is not None else None, LOW
+        )
 
     def _single(self, one: Communication, operand: hlo.Instruction | None, axes: tuple[str, ...]) -> Reason:
         named = one.instruction if self.final.key_of(one.instruction) is not None else one.start
@@ -229,7 +239,8 @@ class _Ends:
         Until June 2026 XLA gave it the name of the operation that needs it; since then mostly that of the tensor.
         """
         argument = argument_of(made) if made is not None else None
-        tensor, have = self._place(argument), self._have(argument)
+        tensor, spec = self._place(argument), self._have(argument)
+        have = str(spec) if spec is not None else None
         if key is None:
             if is_returned(one) and one.kind != "collective-permute":
                 return worded(
@@ -238,9 +249,8 @@ class _Ends:
             return (
                 worded(RESHARD, OPERATION, None, tensor, axes, have, LOW) if tensor else unknown(None, axes)
             )
-        if (found := self._constrained(one, tensor or self._place(made), axes)) is not None:
-            asking, want = found
-            return worded(RESHARD, CONSTRAINT, asking, tensor or self._place(made), axes, have, MEDIUM, want)
+        if (found := self._constrained(one, tensor or self._place(made), axes, spec)) is not None:
+            return found
         if one.kind == "collective-permute":
             if not self._is_marked and any(c.opcode in WINDOWED for c in candidates):
                 return worded(HALO, None, user, tensor, axes, have, MEDIUM)
@@ -262,7 +272,7 @@ class _Ends:
             return worded(RESHARD, wanted, who, tensor, axes, have, sure)
         if self._is_of_tensor(one, made, key):
             place = self._place(reader_of(one, self.final, key))
-            wanted = CONSTRAINT if place is not None and _is_constraint(place) else OPERATION
+            wanted = CONSTRAINT if place is not None and is_named_constraint(place.op_name) else OPERATION
             # A constraint before the reader leaves no operation in the text: only the program shows that there is none.
             if place is not None and (self.program is not None or wanted == CONSTRAINT):
                 return worded(RESHARD, wanted, place, tensor or self._place(made), axes, have, MEDIUM)
@@ -272,50 +282,38 @@ class _Ends:
             user, axes, "may need its operand in a different sharding, or have its result needed in one"
         )
 
-    def _foreseen(self, one: Communication, axes: tuple[str, ...]) -> Reason | None:
+    def _foreseen(
+        self, one: Communication, axes: tuple[str, ...], operand: int | None = None
+    ) -> Reason | None:
         """The reason that the program's annotations give, where only one array has to be moved so."""
-        move = self.foreseen.moves.get(one) if self.foreseen is not None else None
-        if move is None or self.foreseen is None:
-            return None
-        of, name = self.foreseen.places.of, op_name_of(one.instruction)
-        users = sorted(move.users, key=lambda user: op_name_of(user) != name)
-        wanted = RESULT if not users else CONSTRAINT if is_constraint(users[0]) else OPERATION
-        made = Reason(
-            RESHARD,
-            wanted,
-            attrs.evolve(of(users[0]), instruction=None) if users else None,
-            attrs.evolve(of(move.tensor), instruction=None),
-            axes,
-            str(move.have),
-            str(move.want),
-            HIGH,
-            "",
-            readers=max(1, len(users)),
-            result=move.results[0] if not users else None,
-        )
-        return attrs.evolve(made, because=wording.sentence(made))
+        return self.foreseen.reason(one, axes, operand) if self.foreseen is not None else None
 
     def _constrained(
-        self, one: Communication, tensor: Place | None, axes: tuple[str, ...]
-    ) -> tuple[Place, str] | None:
-        """The constraint of the program for which a tensor is gathered, and its spec: the only one on it, without these axes.
-
-        A text before partitioning is not needed for it: the program has the constraint and its sharding.
-        """
+        self, one: Communication, tensor: Place | None, axes: tuple[str, ...], have: Spec | None
+    ) -> Reason | None:
+        """The reason of a collective that a constraint of the program asks for, which the program alone proves."""
         node = tensor.instruction if tensor is not None else None
-        if self.program is None or self.specs is None or node is None or one.kind != "all-gather" or not axes:
+        if self.program is None or self.specs is None or node is None:
             return None
-        found = [user for user in node.user_view if is_constraint(user)]
-        dimensions = dimensions_of(node)
-        if len(found) != 1 or dimensions is None:
+        found = asking(one, node, axes, self.specs, have)
+        if found is None:
             return None
-        sharding = found[0].sharding
-        if isinstance(sharding, NamedSharding) and not all(each.is_closed for each in sharding.dim_shardings):
-            return None
-        spec = self.specs.of(sharding, len(dimensions)) if sharding is not None else None
-        if spec is None or any(spec.dimension_of(axis) is not None for axis in axes):
-            return None
-        return self.program_places.of(found[0]), str(spec)
+        user = self.program_places.of(found.user)
+        is_direct = found.user is found.constraint
+        made = worded(
+            RESHARD,
+            CONSTRAINT if is_direct else OPERATION,
+            user,
+            tensor,
+            axes,
+            str(have) if have is not None else None,
+            MEDIUM,
+            found.want,
+        )
+        if is_direct:
+            return made
+        constraint = wording.constraint(self.program_places.of(found.constraint))
+        return attrs.evolve(made, because=f"{made.because}; {wording.asks(constraint)}")
 
     def _is_told_by_name(self, one: Communication) -> bool:
         """True for a collective of the program where its own text is not there to tell.
@@ -365,15 +363,14 @@ class _Ends:
         same = [one for one in found if one.opcode == node.opcode] or found
         return attrs.evolve(self.places.of(node), instruction=same[0] if len(same) == 1 else None)
 
-    def _have(self, node: hlo.Instruction | None) -> str | None:
+    def _have(self, node: hlo.Instruction | None) -> Spec | None:
         """The sharding of an argument, which the final text keeps, or else that of the program."""
         if node is None or node.opcode != "parameter" or self.specs is None:
             return None
         if node.computation is None or not node.computation.is_entry or node.shape is None:
             return None
         sharding = node.sharding or self._sharding_of(op_name_of(node))
-        found = self.specs.of(sharding, len(node.shape.dimensions)) if sharding is not None else None
-        return str(found) if found is not None else None
+        return self.specs.of(sharding, len(node.shape.dimensions)) if sharding is not None else None
 
     def _sharding_of(self, argument: str) -> Sharding | None:
         """The sharding of the one argument of the program with that name."""
@@ -387,10 +384,6 @@ class _Ends:
         for one in self.program.module.entry.parameters if self.program is not None else ():
             found[op_name_of(one)].append(one)
         return found
-
-
-def _is_constraint(place: Place) -> bool:
-    return place.op_name.rpartition("/")[2] == "sharding_constraint"
 
 
 def _opcode(candidates: list[hlo.Instruction]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import hlotext as hlo
+from hlotext.dumps.collectives.places import is_annotation
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.tables import opcodes, traits
 from hlotext.layout import LayoutError
@@ -46,7 +47,7 @@ def _rank(node: hlo.Instruction) -> int:
 def sources(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
     """The operands' dimensions that a dimension of a result runs along; nothing for one that is new or summed."""
     opcode, operands = node.opcode, node.operands
-    if opcode in opcodes.ELEMENTWISE or opcode in _SAME or gives_indices(node):
+    if opcode in opcodes.ELEMENTWISE or opcode in _SAME or gives_indices(node) or is_annotation(node):
         for operand in operands:
             if _rank(operand) == _rank(node):
                 yield operand, dimension

@@ -12,12 +12,17 @@ from hlotext.ir.values.frames import StackFrame
 
 def is_constraint(node: hlo.Instruction) -> bool:
     """True for a sharding constraint of the program, in any text."""
-    return node.opcode in ("copy", "custom-call") and _is_named_so(node)
+    return node.opcode in ("copy", "custom-call") and is_named_constraint(op_name_of(node))
 
 
-def _is_named_so(node: hlo.Instruction) -> bool:
-    """True for what a constraint brought, whatever it became."""
-    return op_name_of(node).rpartition("/")[2] == "sharding_constraint"
+def is_annotation(node: hlo.Instruction) -> bool:
+    """True for what fixes a sharding in the program: a constraint, or the sharding in a type of an explicit mesh."""
+    return is_constraint(node) or node.attributes.get("custom_call_target") == "Sharding"
+
+
+def is_named_constraint(op_name: str) -> bool:
+    """True for the name of what a constraint brought, whatever it became; `reshard` is the one for explicit meshes."""
+    return op_name.rpartition("/")[2] in ("sharding_constraint", "reshard")
 
 
 def op_name_of(node: hlo.Instruction) -> str:
@@ -76,7 +81,11 @@ class Places:
         operation that computes has its innermost frame there.
         """
         frame = node.innermost_frame
-        if frame is None or not _is_named_so(node) or frame.file in self._computing_files():
+        if (
+            frame is None
+            or not is_named_constraint(op_name_of(node))
+            or frame.file in self._computing_files()
+        ):
             return frame
         return next((one for one in node.frames if one.file in self._computing_files()), frame)
 

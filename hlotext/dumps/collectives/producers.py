@@ -62,10 +62,12 @@ def maker(node: hlo.Instruction, text: Text | None = None, stop: Key | None = No
             node = body[0].root.operands[index]
         elif node.opcode in VIEWS and node.operands:
             node = node.operands[0]
-        elif node.opcode == "parameter" and node.computation is not None and node.computation.is_fusion_body:
+        elif node.opcode == "parameter" and node.computation is not None:
             caller = next(iter(node.computation.callers), None)
             number = node.parameter_number
-            if caller is None or number is None or number >= len(caller.operands):
+            if caller is None or caller.opcode not in ("fusion", "async-start"):
+                break
+            if number is None or number >= len(caller.operands):
                 break
             node = caller.operands[number]
         else:

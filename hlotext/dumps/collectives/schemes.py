@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import hlotext as hlo
+from hlotext.dumps.collectives import wording
 from hlotext.dumps.collectives.annotations import Annotations, Site
 from hlotext.dumps.collectives.carrying import carried_out
 from hlotext.dumps.collectives.following import contracted
-from hlotext.dumps.collectives.partitioner import Partitioner, Written
+from hlotext.dumps.collectives.partitioner import Written
 from hlotext.dumps.collectives.places import is_constraint, op_name_of
 from hlotext.dumps.collectives.records import HALO, PARTIAL, RESHARD, RESULT
+from hlotext.dumps.collectives.shardings import Shardings
 from hlotext.dumps.collectives.specs import Spec, dimensions_of, whole
 
 FSDP = "expected for a weight sharded along the batch axis (FSDP): every use gathers it"
@@ -25,10 +27,10 @@ PROPAGATED = "propagated; no annotation found"
 class Schemes:
     """Parallelism schemes around the collectives of one compilation."""
 
-    def __init__(self, partitioner: Partitioner, annotations: Annotations) -> None:
-        self._partitioner = partitioner
+    def __init__(self, shardings: Shardings, annotations: Annotations) -> None:
+        self._shardings = shardings
         self._annotations = annotations
-        entry = partitioner.sides.before.module.entry
+        entry = annotations.module.entry
         shape = entry.root.shape
         results = [leaf for _, leaf in shape.leaves()] if shape is not None else []
         sizes = {tuple(leaf.dimensions) for leaf in results}
@@ -37,7 +39,7 @@ class Schemes:
         self._batch: set[str] = set()
         """Axes of the other arguments: of what a step reads, such as the batch."""
         for parameter in entry.parameters:
-            dimensions, spec = dimensions_of(parameter), partitioner.spec(parameter)
+            dimensions, spec = dimensions_of(parameter), shardings.spec(parameter)
             if dimensions is None or spec is None:
                 continue
             if dimensions not in sizes:
@@ -83,7 +85,7 @@ class Schemes:
         user = part.users[0]
         sites: dict[Site, None] = {}
         for operand, dimension in contracted(user):
-            spec = self._partitioner.spec(operand)
+            spec = self._shardings.spec(operand)
             if spec is None or dimension >= spec.rank:
                 continue
             for axis in spec.axes[dimension]:
@@ -98,7 +100,7 @@ class Schemes:
         return f"{axes} {'comes' if is_one else 'come'} from {_listed(list(sites))}"
 
     def _asked(self, user: hlo.Instruction, want: Spec) -> str:
-        if self._partitioner.spec(user) != want:
+        if self._shardings.spec(user) != want:
             return ""
         asked = self._annotations.asked_by(user)
         is_result = asked is not None and asked[0].kind != "constraint"  # a constraint is a cause
@@ -111,8 +113,8 @@ class Schemes:
             return ""
         asked = self._annotations.asked_by(user)
         if asked is not None and asked[0].kind == "constraint":
-            if self._partitioner.spec(user) == part.want:
-                return f"{asked[0].label} asks for it"
+            if self._shardings.spec(user) == part.want:
+                return wording.asks(asked[0].label)
             if gone := self._taken_off(part, asked[0], user):
                 return f"{asked[0].label} leaves its result without {named(gone)}"
         for one in user.operands:
@@ -123,7 +125,7 @@ class Schemes:
 
     def _taken_off(self, part: Written, site: Site, node: hlo.Instruction) -> tuple[str, ...]:
         """The axes of a collective with which an array is computed, but that its constraint does not have."""
-        made = carried_out(self._partitioner, node)
+        made = carried_out(self._shardings, node)
         held = made.used if made is not None else ()
         return tuple(axis for axis in whole(part.axes) if axis in held and axis not in site.spec.used)
 
@@ -149,8 +151,8 @@ class Schemes:
         found = [o for d, a in held for o in self._annotations.origins(tensor, d, a)]
         if not found or any(o.site.kind != "argument" or o.computed for o in found):
             return False
-        others = [self._partitioner.spec(one) for one in user.operands if one is not tensor]
-        result = self._partitioner.spec(user)
+        others = [self._shardings.spec(one) for one in user.operands if one is not tensor]
+        result = self._shardings.spec(user)
         if result is None or not axes <= set(result.used):
             return False
         return any(spec is not None and axes <= set(spec.used) for spec in others)
@@ -171,7 +173,7 @@ class Schemes:
         axes = {axis.partition(":")[0] for axis in part.axes}
         cut = set()
         for operand, dimension in contracted(part.users[0]):
-            spec = self._partitioner.spec(operand)
+            spec = self._shardings.spec(operand)
             if spec is not None and dimension < spec.rank and axes & set(spec.axes[dimension]):
                 cut.add(operand)
         user = part.users[0]

@@ -70,6 +70,15 @@ class Spec:
             for size, cut in zip(dimensions, self.axes, strict=True)
         )
 
+    def text(self, is_open: Sequence[bool]) -> str | None:
+        """As a constraint that leaves dimensions open; None where such a dimension has axes, which no PartitionSpec says."""
+        if any(cut and free for cut, free in zip(self.axes, is_open, strict=True)):
+            return None
+        entries = (
+            "P.UNCONSTRAINED" if free else _entry(cut) for cut, free in zip(self.axes, is_open, strict=True)
+        )
+        return f"P({', '.join(entries)})"
+
     def __str__(self) -> str:
         return f"P({', '.join(map(_entry, self.axes))})"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import format_percent
+from hlotext.dumps.collectives.places import is_named_constraint
 from hlotext.dumps.collectives.records import (
     CONSTRAINT,
     HALO,
@@ -61,10 +62,9 @@ def of_experts(
 
 def of_batch(other: Place, other_size: int, size: int, spec: str) -> str:
     """Of a gathered operand of a product that is cut along its batch, where the other is smaller."""
-    is_constrained = other.op_name.rpartition("/")[2] == "sharding_constraint"
     value = (
         f"what line {other.line} constrains"
-        if is_constrained and other.line
+        if is_named_constraint(other.op_name) and other.line
         else _value(other, "the other one")
     )
     return (
@@ -80,6 +80,17 @@ def _axes(axes: tuple[str, ...]) -> str:
 def rewritten(kind: str, final: str) -> str:
     """Of a collective that a pass replaced by one of another kind."""
     return f"the partitioner created an {kind}, which {LATER_PASS} rewrote into a {final}"
+
+
+def constraint(place: Place) -> str:
+    """A constraint of the program."""
+    called = "reshard" if place.label == "reshard" else "constraint"
+    return f"the {called} on line {place.line}" if place.line else f"a {called}"
+
+
+def asks(label: str) -> str:
+    """Of the annotation for which an operation needs its operand otherwise."""
+    return f"{label} asks for it"
 
 
 def along(axes: tuple[str, ...]) -> str:
@@ -321,7 +332,8 @@ def _asking(reason: Reason) -> str:
     if user is None:
         return _acting(user)
     is_loop = reason.wanted_by == LOOP or user.opcode == "while"
-    called = "the sharding constraint" if reason.wanted_by == CONSTRAINT else "the loop" if is_loop else ""
+    is_constraint = reason.wanted_by == CONSTRAINT and user.label != "reshard"
+    called = "the sharding constraint" if is_constraint else "the loop" if is_loop else ""
     line = f" (line {user.line})" if user.line else ""
     return called + line if called else _acting(user)
 
