@@ -2,47 +2,84 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import fusions_around
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.helpers import fusions_around, only_does, size_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.selectors import is_zero
-from hlotext.lint.values import VIEWS, Value, consumers, source
+from hlotext.lint.values import VIEWS, Value, behind_views, consumers, source
 from hlotext.lint.wording import sizes
 
 _HALF = 0.5
 """Part of the work and the bytes that a transform of real data takes."""
+_MOST_STEPS = 8
 
 
 @attrs.frozen
 class ComplexTransform(Rule):
     needs_optimized = True
-    opcodes = frozenset({"fft"})
 
-    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        kind = str(instruction.attributes.get("fft_type"))
-        value = Value(instruction, fusions_around(instruction, context))
-        if not (kind == "FFT" and _was_real(value)) and not (
-            kind == "IFFT" and _is_then_real(value)
-        ):  # it is not a complex transform of real values
-            return
-        loop = context.loop_around(instruction.computation)
-        does = (
-            "transforms real data"
-            if kind == "FFT"
-            else "transforms back what was real, and only the real part is used,"
-        )
-        yield Report(
-            instruction,
-            f"an {kind} of {sizes(instruction.shape)} {does} in complex numbers",
-            "use jnp.fft.rfft2 and irfft2 (rfft, irfftn, ...): half the work and half the bytes, since one half of the "
-            "spectrum mirrors the other",
-            seconds=context.prices.seconds(instruction) * _HALF,
-            cause=f"transforms of {loop.name if loop is not None else 'the program'}",  # one edit changes them all
-        )
+    def check_module(self, context: Context) -> Iterator[Report]:
+        counted: set[Instruction] = set()
+        for instruction in context.census.by_opcode.get("fft", ()):
+            kind = str(instruction.attributes.get("fft_type"))
+            value = Value(instruction, fusions_around(instruction, context))
+            if kind == "FFT" and _was_real(value):
+                does, around = "transforms real data", _before(instruction, context)
+            elif kind == "IFFT" and _is_then_real(value):
+                does = "transforms back what was real, and only the real part is used,"
+                around = _around_inverse(instruction, context)
+            else:  # it is not a complex transform of real values
+                continue
+            fewer = {one: seconds for one, seconds in around if one not in counted}
+            counted.update(fewer)
+            loop = context.loop_around(instruction.computation)
+            yield Report(
+                instruction,
+                f"an {kind} of {sizes(instruction.shape)} {does} in complex numbers",
+                "use jnp.fft.rfft2 and irfft2 (rfft, irfftn, ...): half the work and half the bytes, since one half of the "
+                "spectrum mirrors the other",
+                seconds=context.prices.seconds(instruction) * _HALF + math.fsum(fewer.values()),
+                cause=f"transforms of {loop.name if loop is not None else 'the program'}",  # one edit changes them all
+            )
+
+
+def _before(transform: Instruction, context: Context) -> Iterator[tuple[Instruction, float]]:
+    """The operation that writes real data as complex numbers, with the seconds that it takes longer for them."""
+    made = behind_views(transform.operands[0])
+    if only_does(made, "convert", context) or only_does(made, "complex", context):
+        yield made, context.prices.seconds(made)
+    elif made.opcode == "fusion":
+        yield made, _half_of(made, made, context)
+
+
+def _around_inverse(transform: Instruction, context: Context) -> Iterator[tuple[Instruction, float]]:
+    """Operations on whole spectra before a transform back, and those that take the real part behind it, likewise."""
+    one = behind_views(transform.operands[0])
+    for _ in range(_MOST_STEPS):
+        if one.opcode not in ELEMENTWISE | {"fusion"} or one.shape is None or not one.shape.is_array:
+            break
+        yield one, context.prices.seconds(one) * _HALF
+        inner = [
+            behind_views(operand) for operand in one.operands if size_of(operand.shape) == size_of(one.shape)
+        ]
+        one = next((each for each in inner if each.opcode != "fft"), one)
+        if one not in inner:
+            break
+    for user in transform.users:
+        if user.opcode == "fusion" or user.opcode == "real":
+            yield user, _half_of(transform, user, context)
+
+
+def _half_of(array: Instruction, user: Instruction, context: Context) -> float:
+    """Seconds that an operation takes for half of an array."""
+    seconds = context.prices.reading(size_of(array.shape) * _HALF * context.runs(user))
+    return min(seconds, context.prices.seconds(user) * _HALF)
 
 
 def _was_real(transform: Value) -> bool:
@@ -61,7 +98,7 @@ def _is_then_real(transform: Value) -> bool:
     if not users or set(users) != {"real"} or (transform.instruction.is_root and not transform.fusions):
         return False
     pending = [transform.operands()[0]]
-    for _ in range(8):
+    for _ in range(_MOST_STEPS):
         if not pending:
             break
         made = source(pending.pop(), VIEWS | {"transpose", "convert"})

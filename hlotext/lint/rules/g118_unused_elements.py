@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from hlotext.analysis import memory_space
+from hlotext.analysis import Backend, memory_space
 from hlotext.analysis.formatting import pluralize
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.values.shape import Shape
 from hlotext.lint.alike_fusions import Alike, alike
 from hlotext.lint.demand import Asked, Demand, fraction
 from hlotext.lint.demanded import demands
@@ -39,6 +40,8 @@ _HALF = 0.5
 """Part of which the author is warned: blocks of a triangle are more, and take a kernel of their own."""
 _FIRST = 0.125
 """Part of a sorted dimension that the first or last elements are, likewise: more of them are not found faster."""
+_MOST_SELECTED, _LEAST_SELECTED_FROM = 16, 1024
+"""The elements that XLA's kernel for top_k on GPU finds at most, and of how many at least."""
 _WIDE = 64
 """Elements for each pair of rows that data pick, from which on a product of those pairs reads less than it computes."""
 _PRODUCTS = traits.DOTS | {"convolution"}
@@ -64,7 +67,7 @@ class UnusedElements(Rule):
             ):  # it is not a product or a sort, nor computed from one
                 continue
             opcodes = bodies.opcodes(one)
-            if "sort" in opcodes and (sort := _partly_used_sort(one, asked)) is not None:
+            if "sort" in opcodes and (sort := _partly_used_sort(one, asked, context)) is not None:
                 yield _of_sort(sort, one, context)
             elif (report := of_keys_alone(one, context)) is not None:
                 yield report
@@ -238,7 +241,9 @@ def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context
     )
 
 
-def _partly_used_sort(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Instruction, int] | None:
+def _partly_used_sort(
+    one: Instruction, asked: Mapping[Instruction, Asked], context: Context
+) -> tuple[Instruction, int] | None:
     """A sort of the program of which only so many first or last elements are used."""
     sort = next((part for part in parts_of(one) if part.opcode == "sort"), None)
     shape = sort.operands[0].shape if sort is not None and sort.operands else None
@@ -257,7 +262,14 @@ def _partly_used_sort(one: Instruction, asked: Mapping[Instruction, Asked]) -> t
             return None
         places = part.known.nonzero()[0]
         most = max(most, int(min(places[-1] + 1, size - places[0])))
-    return (sort, most) if most <= _FIRST * size else None
+    if most > _FIRST * size or (context.backend is Backend.GPU and not _is_selected(shape, size, most)):
+        return None
+    return sort, most
+
+
+def _is_selected(shape: Shape, size: int, most: int) -> bool:
+    """True if XLA has a kernel for the first elements on GPU; of others it makes a sort of all."""
+    return shape.element_type.name == "f32" and most <= _MOST_SELECTED and size >= _LEAST_SELECTED_FROM
 
 
 def _of_sort(found: tuple[Instruction, int], whole: Instruction, context: Context) -> Report:

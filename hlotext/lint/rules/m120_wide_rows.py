@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -12,18 +12,21 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import size_of
-from hlotext.lint.products import Product, products
+from hlotext.lint.products import SAME, Product, products
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import VIEWS, Value, consumers, result_elements
+from hlotext.lint.values import VIEWS, Value, consumers, entered, result_elements, source
 from hlotext.lint.wording import sizes
 
 _MUCH = 0.3
 """Part of the peak that blocks save, from which on they are worth the time of a second product."""
 _WIDE = 8
-"""Minimum ratio of a row of the result to the row that it is made of."""
+"""Minimum ratio of the result to the arrays that its rows are made of."""
 _BLOCKS = 8
 _MOST_STEPS = 400
 _PASSED = ELEMENTWISE | VIEWS | {"transpose"}
+_PICKED = traits.SLICES | {"gather"}
+"""Opcodes that pick values of rows, such as those of the labels."""
+_COMPUTED = traits.REPEATS_ELEMENTS | ELEMENTWISE
 
 
 @attrs.define(eq=False)
@@ -52,21 +55,66 @@ class WideRows(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         by_place = {(one.dot, one.whole): one for one in products(context)}
         for product in by_place.values():
-            sides = sorted((product.rows, product.columns))
             if not context.peak or size_of(product.dot.shape) < _MUCH * context.peak:
                 continue  # no product is large enough
-            if (
-                sides[1] < _WIDE * product.summed or sides[0] == sides[1]
-            ):  # no product's rows are much wider than its operands' rows
-                continue  # no product is much wider than its operand
-            found = _followed(product, by_place)
-            if found is not None and not _flows_back(found, result_elements(product.dot) // sides[1]):
+            if product.rows == product.columns:  # nothing tells its rows from its columns
+                continue
+            loop = context.loop_around(product.whole.computation)
+            is_in_blocks = loop is not None and context.prices.trips(loop) >= _BLOCKS
+            found = _rows_of(product, is_in_blocks, by_place)
+            if found is not None:
                 yield from _report(product, found, context)
 
 
-def _followed(product: Product, by_place: dict[tuple[Instruction, Instruction], Product]) -> _Rows | None:
-    """Uses of the rows of a product; None if anything needs several of them at once, or keeps all."""
-    whole, columns = result_elements(product.dot), max(product.rows, product.columns)
+def _rows_of(
+    product: Product, is_in_loop: bool, by_place: Mapping[tuple[Instruction, Instruction], Product]
+) -> _Rows | None:
+    """Uses of the rows of a product that are much wider than what they are made of; the rows are what is reduced.
+
+    None where the product is one of a loop's, and either operand is already a block of each iteration's own.
+    """
+    whole = result_elements(product.dot)
+    sides = ((product.columns, product.operands[0]), (product.rows, product.operands[1]))
+    for columns, operand in sorted(sides, key=lambda side: -side[0]):
+        made = _made_of(operand, whole // _WIDE)
+        if made is None or (is_in_loop and any(map(_is_block, (*made, *product.operands)))):
+            continue  # no product's rows are much wider than what they are made of
+        found = _followed(product, columns, by_place)
+        if found is not None and not _flows_back(found, whole // columns):
+            return found
+    return None
+
+
+def _is_block(value: Value) -> bool:
+    return source(value, SAME).instruction.opcode == "dynamic-slice"
+
+
+def _made_of(operand: Value, most: int) -> list[Value] | None:
+    """The arrays that an operand is computed from, element by element, or from broadcasts; None if they have more elements
+    than `most`."""
+    own = result_elements(operand.instruction)
+    total, pending, seen, found = 0, [operand], {operand}, list[Value]()
+    while pending and total <= most and len(seen) < _MOST_STEPS:
+        current = entered(pending.pop())
+        one = current.instruction
+        if result_elements(one) < own or one.opcode not in _COMPUTED:
+            total += result_elements(one)
+            found.append(current)
+            continue
+        for value in current.operands():
+            if value not in seen:
+                seen.add(value)
+                pending.append(value)
+    if not pending and total <= most:
+        return found
+    return [operand] if own <= most else None
+
+
+def _followed(
+    product: Product, columns: int, by_place: Mapping[tuple[Instruction, Instruction], Product]
+) -> _Rows | None:
+    """Uses of the rows of a product, of so many columns; None if anything needs several of them at once, or keeps all."""
+    whole = result_elements(product.dot)
     found, pending, seen = _Rows(), [product.value], {product.value}
     while pending:
         value = pending.pop()
@@ -87,11 +135,21 @@ def _followed(product: Product, by_place: dict[tuple[Instruction, Instruction], 
             elif made.opcode in traits.REDUCTIONS:
                 found.is_reduced = found.is_reduced or result_elements(made) * columns == whole
                 found.made.add(user.writer)
-            elif made.opcode in _PASSED and result_elements(made) == whole:
+            elif made.opcode in _PICKED and result_elements(made) * columns == whole:
+                found.made.add(user.writer)
+            elif _is_passed(made, whole, columns):
                 pending.append(user)
             else:
                 return None
     return found if found.is_reduced else None
+
+
+def _is_passed(made: Instruction, whole: int, columns: int) -> bool:
+    """True for what works on each element by itself, and for a scatter of one value to each row, the gradient of picking
+    one."""
+    if made.opcode == "scatter":
+        return len(made.operands) == 3 and result_elements(made.operands[2]) * columns == whole
+    return made.opcode in _PASSED and result_elements(made) == whole
 
 
 def _add_written(value: Value, found: _Rows) -> None:
@@ -112,8 +170,16 @@ def _add_written(value: Value, found: _Rows) -> None:
 
 
 def _flows_back(found: _Rows, rows: int) -> bool:
-    """True if a value computed from several rows is combined with them again, as in a batch normalization."""
-    pending = [(one, False) for one in found.made]
+    """True if a value computed from several rows is combined with them again, as in a batch normalization.
+
+    Where there is a gradient, each row's own values come first: what combines these in the loss, as a sum over alignments
+    does, runs between the two passes over blocks.
+    """
+    pending = [
+        (one, result_elements(one) < rows)
+        for one in found.made
+        if not (found.is_multiplied and result_elements(one) == rows)
+    ]
     seen = set(pending)
     while pending:
         one, is_of_all = pending.pop()
