@@ -50,11 +50,11 @@ class CallEdge:
     """
 
     computation: Computation
-    """The caller's computation."""
+    """The computation of the caller."""
     place: int
-    """Its number there."""
+    """Position of the caller in it."""
     name: str
-    """Its name. So is the next."""
+    """Name of the caller, with its opcode in the next field."""
     opcode: str
     attribute: str
     callee: Computation
@@ -76,16 +76,16 @@ class CallGraph:
 
     module: Module
     callers: Mapping[Computation, tuple[CallEdge, ...]]
-    """Calls of each computation that is called at all, in the order of the text."""
+    """Call edges of each computation that has callers, in the order of the text."""
     runs: Mapping[Computation, int | None]
     """Execution count of each computation in one run; None if it depends on values or exceeds `MOST_RUNS`.
 
-    Those that are never reached from the entry are missing.
+    Computations that are unreachable from the entry are omitted.
     """
     most_runs: Mapping[Computation, int | None]
-    """The same if every branch of a conditional is taken whenever the conditional runs: the most that it can be."""
+    """Upper bounds on `runs`: execution counts as if every branch of a conditional were taken."""
     stepped: frozenset[Computation]
-    """The computations whose instructions run one by one, the entry first of all."""
+    """Computations whose instructions execute individually, including the entry."""
     trips: Mapping[tuple[Computation, int], int | None]
     """Trip count of each while by its position; None if unknown."""
     _loop_calls: dict[Computation, CallEdge | None] = attrs.field(factory=dict, init=False, repr=False)

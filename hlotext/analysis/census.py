@@ -19,13 +19,13 @@ class Census:
     """The instructions of a module, grouped by category."""
 
     instructions: Sequence[Instruction]
-    """All, in the order of the computations."""
+    """All instructions, computation by computation."""
     by_opcode: Mapping[str, Sequence[Instruction]]
-    """Those of each opcode that occurs, in that order."""
+    """Instructions by opcode, in the same order."""
     shapes: Mapping[Shape, tuple[int, Instruction]]
     """Number of instructions with each shape, and the first of them."""
     attribute_sets: Sequence[Instruction]
-    """An instruction for each distinct set of attributes: the reader shares those of equal text."""
+    """One instruction for each distinct set of attributes; the reader shares sets of equal text."""
 
     def of(self, *opcodes: str) -> Sequence[Instruction]:
         """The instructions with one of these opcodes, in the order of the text."""

@@ -27,7 +27,7 @@ class ChipChoice:
     chip: Chip
     source: ChipSource
     candidates: tuple[str, ...]
-    """The chips that it may be, by name; one where it is known."""
+    """Names of the possible chips; a single one if it is known."""
 
     @property
     def is_known(self) -> bool:

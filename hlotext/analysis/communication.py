@@ -33,7 +33,7 @@ class Interconnect(enum.Enum):
     DEVICE = "device links"
     """Between devices of one slice or node: ICI on TPU, NVLink on GPU."""
     DCN = "data centre network"
-    """Between slices: what the megascale runtime transfers."""
+    """Between slices: transfers of the Megascale runtime."""
     HOST = "host link"
     """Between device and host."""
 
@@ -45,40 +45,42 @@ class Communication:
     instruction: Instruction
     """The collective or transfer itself, possibly in the body of an `async-start` or of a fusion."""
     start: Instruction
-    """The instruction to name: of a wrapped asynchronous one its `async-start`, else the same."""
+    """The instruction to report: the `async-start` of a wrapped operation, else the same."""
     kind: str
-    """`all-gather`, `send`, ...; `host send` where the other side is the host, `dcn all-gather` where it is other slices."""
+    """`all-gather`, `send`, etc.; `host send` to or from the host, `dcn all-gather` between slices."""
     link: Interconnect
     is_async: bool
     """True if other work can overlap; False for a pair that the GPU compiler marks as `is_sync`."""
     is_pair: bool
-    """True if written as a start and a done, even if `is_sync` makes them run as one."""
+    """True if written as a start and a done, even if `is_sync` makes them execute as one."""
     fusion_call: CallEdge | None
-    """The call by the fusion that it is part of."""
+    """The call edge of the fusion that contains it."""
     loop_call: CallEdge | None
-    """The call by the innermost while that it runs in."""
+    """The call edge of the innermost while that contains it."""
     groups: ReplicaGroups | None
     pairs: tuple[tuple[int, ...], ...] | None
-    """Source and target of each transfer of a collective-permute."""
+    """Source and target of each transfer of a collective-permute; None for others."""
     group_count: int | None
-    """Number of groups, or of pairs; None where the text has none: for collectives one group of all."""
+    """Number of groups or pairs; None if the text has none, which means a single group for collectives."""
     group_size: int | None
-    """Devices in each group; None if there are none or they differ."""
+    """Devices per group; None if there are no groups, or if sizes differ."""
     participants: int | None
-    """Participating devices, also if the text omits the groups; for a transfer between slices the slices. None if
-    groups differ in size, if neither the groups nor the module show it, and for transfers between two."""
+    """Number of participating devices, also if the groups are omitted; slices for a transfer between slices.
+
+    None if group sizes differ, if unknown, and for point-to-point transfers.
+    """
     largest_group: int | None
-    """Participating devices; for groups of different sizes those of the largest."""
+    """Participating devices; of the largest group if sizes differ."""
     operand_bytes: int
-    """Input bytes per device, without padding; not output buffers, offsets and contexts."""
+    """Input bytes per device, without padding, output buffers, offsets and contexts."""
     result_bytes: int
-    """Bytes that each device gets."""
+    """Bytes that each device receives."""
     target: str | None
     """Slices and devices named by a transfer between slices, verbatim."""
     runs: int | None
     """Execution count in one run of the module; None if it depends on values."""
     most_runs: int | None
-    """The same if conditionals take its branches each time: the most that it can be. None if a loop depends on values."""
+    """Upper bound on `runs`, as if conditionals always took its branches; None if a loop depends on values."""
 
     @property
     def computation(self) -> Computation | None:

@@ -48,10 +48,10 @@ class Devices:
     """Number of devices that a module was compiled for."""
 
     replicas: int | None
-    """None if unknown. Also for the next field."""
+    """Number of replicas, with the partitions in the next field; None if unknown."""
     partitions: int | None
     total: int | None
-    """All of them; device i is replica i // partitions and partition i % partitions."""
+    """Number of devices; device i is replica i // partitions and partition i % partitions."""
 
 
 @fact

@@ -27,11 +27,11 @@ class Loop:
 
     instruction: Instruction
     trips: int | None
-    """Trip count of one execution; None if unknown."""
+    """Trip count per execution; None if unknown."""
     runs: int | None
     """Executions of the loop in one run of the module; None if unknown."""
     written_bytes: int
-    """Bytes that one round writes to memory of their own, loops inside it with all their rounds (of unknown length: one)."""
+    """Bytes written per iteration to memory of their own, including all iterations of inner loops (one if unknown)."""
 
 
 def loops(module: Module) -> tuple[Loop, ...]:

@@ -47,10 +47,10 @@ class DeviceMesh:
     """A grid of devices with named axes. Maps replica groups to the axes they span."""
 
     names: tuple[str, ...]
-    """The most major axis first."""
+    """Axis names, most major first."""
     sizes: tuple[int, ...]
     device_order: tuple[int, ...] | None = None
-    """The device at each place, row-major; None for 0, 1, 2, ..."""
+    """Device at each position, row-major; None for 0, 1, 2, ..."""
     _places: dict[int, int] | None = attrs.field(default=None, eq=False, repr=False, init=False)
     _known: dict[ReplicaGroups, tuple[str, ...] | None] = attrs.field(
         factory=dict, eq=False, repr=False, init=False

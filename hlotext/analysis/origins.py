@@ -29,7 +29,7 @@ class SourceLocation:
     file: str
     line: int
     function: str
-    """Empty if unknown."""
+    """Name of the function; empty if unknown."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" + (f" {self.function}" if self.function else "")

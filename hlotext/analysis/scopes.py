@@ -36,7 +36,7 @@ class Phase(enum.Enum):
     FORWARD = "forward"
     BACKWARD = "backward"
     RECOMPUTED = "recomputed"
-    """Computed a second time for the backward pass (`jax.checkpoint`)."""
+    """Recomputed for the backward pass (`jax.checkpoint`)."""
 
 
 PARAMETERS, RESULTS, COPIES, NO_SCOPE = ("(parameters)",), ("(results)",), ("(copies)",), ("(no scope)",)
@@ -51,11 +51,11 @@ class Scope:
     """The scope of an instruction in the source program."""
 
     path: tuple[str, ...]
-    """Names from the outside in; empty without a scope. The parenthesized paths above are ours."""
+    """Names from the outside in; empty without a scope. Paths in parentheses are hlotext's own."""
     phase: Phase | None = None
-    """None for operations that are not differentiated, such as an optimizer's update, and if unknown."""
+    """The phase; None if unknown, and for operations that are not differentiated, such as optimizer updates."""
     source: MetadataSource | None = MetadataSource.OWN
-    """Where it comes from; None for the paths in parentheses."""
+    """Source of the scope; None for paths in parentheses."""
 
     @property
     def is_inherited(self) -> bool:

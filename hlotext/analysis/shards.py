@@ -61,13 +61,13 @@ class Shard:
     index: tuple[int, ...]
     """Shape index of the array in the instruction's result."""
     sharding: Sharding | None
-    """None if the text has none."""
+    """The sharding; None if absent."""
     shape: Shape | None
-    """The whole array; None where the module is partitioned, so that only its parts are written."""
+    """Shape of the whole array; None if the module is already partitioned."""
     shard_shape: Shape
     """Shape on one device."""
     problem: str | None
-    """Reason why the shape on one device is unknown; the whole shape is then used."""
+    """Reason why the shape on one device is unknown, so that the whole shape is used; None if it is known."""
 
     @property
     def global_bytes(self) -> int | None:

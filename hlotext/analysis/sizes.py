@@ -24,11 +24,11 @@ class Total:
     allocated_bytes: int = 0
     """Bytes with layout padding."""
     unpadded_bytes: int = 0
-    """The values alone."""
+    """Bytes without padding."""
     largest_bytes: int = 0
-    """Allocated bytes of the largest one."""
+    """Allocated bytes of the largest array."""
     unsized: int = 0
-    """Arrays among them whose size cannot be known, because a dimension is unbounded."""
+    """Number of arrays of unknown size because of an unbounded dimension; their bytes are not counted."""
 
     def plus(self, shape: Shape, count: int = 1) -> Total:
         """This total with `count` more arrays of a shape."""

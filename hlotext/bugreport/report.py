@@ -50,14 +50,14 @@ class BugReport:
     """A complete bug report."""
 
     script: str
-    """The whole of it: a POSIX shell script that writes the module to a temporary folder and runs the command."""
+    """The report: a POSIX shell script that writes the module to a temporary folder and runs the command."""
     facts: tuple[tuple[str, str], ...]
-    """The statements in its head: names and values."""
+    """Facts listed at the top of the script, as names and values."""
     module: hlo.Module
     before: int
-    """Instructions of the original module."""
+    """Number of instructions in the original module."""
     withheld: tuple[str, ...]
-    """Settings whose values are not shown, since they may name a place or a person."""
+    """Settings whose values are withheld because they may identify a place or a person."""
     is_checked: bool
     """True if the script was run and still showed the fault."""
 

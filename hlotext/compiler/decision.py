@@ -14,15 +14,15 @@ class Decision:
     """A decision of a pass, positive or negative."""
 
     instruction: str
-    """Name of the instruction that it is about: in the module before the pass, else in the module after it."""
+    """Name of the instruction, in the module before the pass if it exists there, else after it."""
     rule: str
     """Reason in a few words, identical for all decisions of a kind: "fused", "code duplication too high"."""
     because: str
-    """The reason in a sentence that names what it speaks of."""
+    """The reason in a sentence, with names."""
     others: tuple[str, ...] = ()
-    """Names of other instructions that it is about: the producer of a fusion, the value that a copy protects."""
+    """Names of other instructions involved, such as the producer of a fusion or the value that a copy protects."""
     source: str = ""
-    """The function of XLA that has the rule."""
+    """XLA function that implements the rule."""
     is_refusal: bool = attrs.field(default=False, kw_only=True)
     """True if the decision explains why something was left unchanged."""
 
@@ -32,9 +32,9 @@ class Outcome:
     """Result of a model applied to a module."""
 
     module: Module
-    """A new module: the one that was given stays as it was."""
+    """The resulting module. The given module is not modified."""
     decisions: tuple[Decision, ...] = ()
-    """In the order in which they were taken."""
+    """The decisions, in the order in which they were made."""
     is_from_log: bool = attrs.field(default=False, kw_only=True)
     """True if decisions and reasons come from XLA's own log; the module then lacks whatever the log omits."""
 

@@ -26,12 +26,12 @@ class ExecutablePart:
     "device"."""
     count: int | None = None
     bytes: int | None = None
-    """Bytes on the device for data, in files for code; None where it has none, or nothing tells."""
+    """Bytes on the device for data, in files for code; None if not applicable or unknown."""
     detail: str = ""
     source: str = ""
     """Name of the source file, or "computed"."""
     missing: str = ""
-    """Why nothing is known, and what would show it; "" where something is."""
+    """Reason why nothing is known, and what would show it; empty otherwise."""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,11 +40,11 @@ class Kernel:
 
     name: str
     file: str
-    """Path of the PTX in the folder."""
+    """Path of the PTX file in the folder."""
     bytes: int
     """Size of the file."""
     launches: tuple[thunks.Thunk, ...]
-    """The thunks that launch it, of the listed sequence; empty for one that nothing here launches."""
+    """The listed thunks that launch the kernel; empty if there are none."""
 
 
 @attrs.frozen(kw_only=True)
@@ -55,7 +55,7 @@ class Executable:
     platform: str | None
     parts: tuple[ExecutablePart, ...]
     kernels: tuple[Kernel, ...] = ()
-    """GPU only; empty where the dump has no PTX."""
+    """The kernels; GPU only, and empty if the dump has no PTX."""
 
     def part(self, name: str) -> ExecutablePart | None:
         """Returns the part of this name; None if there is none."""

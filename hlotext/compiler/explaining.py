@@ -44,10 +44,10 @@ class Group:
     """Changes of one kind."""
 
     title: str
-    """The kind and what it is, `added: copy of parameter`."""
+    """Kind and subject, such as `added: copy of parameter`."""
     changes: tuple[Change, ...]
     decisions: tuple[Decision, ...] = ()
-    """The model's decisions about these operations, in their order."""
+    """The model's decisions about these operations, in order."""
 
     def rules(self) -> list[tuple[str, int, Decision]]:
         """The rules behind the changes: name, count, and the first decision of each; most frequent first."""
@@ -63,15 +63,15 @@ class Explanation:
     """Changes made by one pass, found by comparing the texts before and after it."""
 
     name: str | None
-    """XLA's name of the pass; None where it was not said."""
+    """XLA's name of the pass; None if not given."""
     platform: str
     """`cpu`, `gpu` or `tpu`."""
     before: hlo.Module
     after: hlo.Module
     outcome: Outcome | None
-    """Model's result for the module before the pass; None without a model, or if the model does not apply."""
+    """The model's result for the module before the pass; None without an applicable model."""
     no_outcome: tuple[str, ...] = ()
-    """Why there is none."""
+    """Reasons why there is no `outcome`."""
 
     @functools.cached_property
     def accounting(self) -> PassDiff:

@@ -56,11 +56,11 @@ class Candidate:
     """The instruction order that one scheduler would choose, with its peak memory."""
 
     name: str
-    """A key of `SCHEDULERS`, or `text` for the order in which the module stands."""
+    """A key of `SCHEDULERS`, or `text` for the existing order of the module."""
     bytes: int
-    """The most that lives at once, results and arguments included, without gaps."""
+    """Peak of live bytes, including arguments and results, without fragmentation."""
     compared: int
-    """Figure that XLA compares (`MinimumMemoryForModule`): in-place updates count twice for a moment."""
+    """The figure that XLA compares (`MinimumMemoryForModule`), in which in-place updates briefly count twice."""
     orders: Orders
     is_tried: bool
     """True if the platform's compiler tries it."""

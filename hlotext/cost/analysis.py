@@ -51,11 +51,11 @@ class Cost:
     """FLOPs, transcendental operations and bytes."""
 
     flops: float = 0
-    """Operations that are not transcendental, integer ones and comparisons included."""
+    """Non-transcendental operations, including integer operations and comparisons."""
     transcendentals: float = 0
-    """Elements of exponentials, logarithms, square roots and the like."""
+    """Transcendental operations: exponentials, logarithms, square roots, etc., per element."""
     bytes_accessed: float = 0
-    """Bytes read and written, without padding, in whatever memory space."""
+    """Bytes read and written in all memory spaces, without padding."""
 
 
 @attrs.frozen
@@ -67,19 +67,19 @@ class RunCost(Cost):
     """
 
     unknown_loops: tuple[Instruction, ...] = ()
-    """Loops that count once because the text does not say how often they run."""
+    """Loops of unknown trip count, counted once."""
     conditionals: tuple[Instruction, ...] = ()
-    """Conditionals whose branches cost differently; the costliest counts."""
+    """Conditionals whose branches have different costs; the most expensive is counted."""
     unknown_calls: tuple[Instruction, ...] = ()
     """Custom calls of unknown cost, for which only operand and result bytes are counted."""
     uncounted: tuple[tuple[Instruction, str], ...] = ()
-    """Other instructions that count nothing, and why."""
+    """Other instructions that are not counted, with the reason."""
     has_unsized: bool = False
-    """True if a shape of unknown size was counted as nothing."""
+    """True if a shape of unknown size was counted as 0."""
     at_most_calls: tuple[Instruction, ...] = ()
-    """Kernels all branches of which count, such as those for the blocks that a mask lets through."""
+    """Kernels for which all branches are counted, such as those that skip masked blocks."""
     kernel_error: str = ""
-    """The reason why the body of a kernel was not read; nothing where all were."""
+    """Reason why the body of a kernel was not read; empty if all were."""
 
     @property
     def is_exact(self) -> bool:
@@ -119,9 +119,9 @@ class InstructionCost:
 
     instruction: Instruction
     home: Computation
-    """The computation in which it runs: for fused instructions the caller of the fusion."""
+    """The computation in which it executes; for fused instructions, the caller of the fusion."""
     cost: Cost
-    """All its runs taken together. Bytes are those of the fusion for what is inside one."""
+    """Cost over all executions. Bytes of fused instructions are those of the fusion."""
 
 
 class Analysis:

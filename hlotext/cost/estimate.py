@@ -43,16 +43,16 @@ class InstructionTime:
 
     instruction: Instruction
     runs: int
-    """Execution count in one run of the module; unknown loops count once."""
+    """Execution count in one run of the module; loops of unknown trip count are counted once."""
     least: LowerBound
-    """Of one run."""
+    """Lower bound per execution."""
     cycles: int | None
-    """The compiler's own cycle estimate of one run, if there is one."""
+    """The compiler's own cycle estimate per execution; None if there is none."""
     cycle_seconds: float | None
     """The cycles in seconds; None if the chip's clock is unknown."""
 
     started_by: Instruction | None = None
-    """Of what an asynchronous operation wraps, the instruction that starts it; the wrapped one is only called `async_op`."""
+    """For an operation wrapped in an asynchronous one, the start; the wrapped one is merely named `async_op`."""
 
     @property
     def name(self) -> str:
@@ -81,16 +81,16 @@ class TransferTime:
 
     start: Instruction
     communication: Communication | None
-    """None for copies and computations on other threads."""
+    """The communication; None for copies and for computations on other threads."""
     queues: tuple[str, ...]
     """Busy resources: links by mesh axis, the DCN, the host link, copy engines."""
     runs: int
     seconds: float
-    """All its runs. So is the next."""
+    """Seconds over all executions."""
     exposed: float
-    """For how long the core waits for it."""
+    """Seconds during which the core waits for it."""
     is_known: bool
-    """False where the bytes or the rate are not known, so that it takes no time here."""
+    """False if bytes or rate are unknown, so that it takes no time here."""
     is_pair: bool
     """True if a later operation waits for it; False if the core runs it synchronously."""
 
@@ -106,7 +106,7 @@ class PathStep:
 
     instruction: Instruction
     seconds: float
-    """All its runs on the path."""
+    """Seconds over all executions on the path."""
     resource: str
 
 
@@ -124,23 +124,27 @@ class Estimate:
     instructions: tuple[InstructionTime, ...]
     """Instructions that the core runs in sequence, largest `InstructionTime.weight` first."""
     beside: tuple[InstructionTime, ...]
-    """Work that asynchronous operations do beside the core, in that order; `transfers` has the time of all of each."""
+    """Work of asynchronous operations that overlaps the core, in the same order;
+
+    `transfers` has the total time of each.
+    """
     transfers: tuple[TransferTime, ...]
-    """The most exposed first."""
+    """Transfers, most exposed first."""
     busy: Mapping[str, float]
     """Busy seconds of each resource."""
     critical_path: tuple[PathStep, ...]
-    """Critical path, in schedule order; its seconds add up to `seconds`."""
+    """The critical path in schedule order; its seconds add up to `seconds`."""
     unknown_loops: tuple[Instruction, ...]
-    """Loops that count once."""
+    """Loops of unknown trip count, counted once."""
     unknown_calls: tuple[Instruction, ...]
     """Custom calls for which only bytes are counted."""
     at_most_calls: tuple[Instruction, ...]
-    """Kernels all branches of which count."""
+    """Kernels for which all branches are counted."""
     is_scheduled: bool
-    """False where the text is in no schedule: then its order is taken for one."""
+    """False if the text has no schedule; its order is then used as one."""
     walks: Mapping[Computation, Walk]
-    """One run of each computation that the core runs, from time 0: loops and calls as one step each."""
+    """Timeline of one execution of each computation that the core runs, from time 0, with loops and calls as single
+    steps."""
     _revision: int
     """The revision of the module that was estimated."""
 
@@ -269,13 +273,13 @@ class CompilerEstimate:
     """The TPU compiler's own cycle estimates (`estimated_cycles`), summed over the instructions that have one."""
 
     seconds: float
-    """Sum over all their runs."""
+    """Total over all executions."""
     instructions: int
     """Number of instructions with an estimate."""
     of_instructions: int
-    """Number of instructions that the core runs."""
+    """Number of instructions executed by the core."""
     priced_share: float
-    """Of the seconds of all (`InstructionTime.weight`) the part of those that have one."""
+    """Fraction of the total time (`InstructionTime.weight`) spent in instructions with an estimate."""
 
     @property
     def coverage(self) -> str:

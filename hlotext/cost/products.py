@@ -98,13 +98,13 @@ class ConvolutionDimensions:
     """Dimension numbers of a convolution that is a matrix product, for both operands and the result."""
 
     batch: tuple[tuple[int, int, int], ...]
-    """Of lhs, rhs and result."""
+    """Batch dimensions, as numbers in lhs, rhs and result."""
     lhs: tuple[tuple[int, int], ...]
-    """Of lhs and result, for dimensions that rhs does not have."""
+    """Dimensions that only lhs has, as numbers in lhs and result."""
     rhs: tuple[tuple[int, int], ...]
-    """Likewise of rhs and result."""
+    """Dimensions that only rhs has, as numbers in rhs and result."""
     summed: tuple[tuple[int, int], ...]
-    """Of lhs and rhs."""
+    """Contracted dimensions, as numbers in lhs and rhs."""
 
 
 def convolution_dimensions(product: Instruction) -> ConvolutionDimensions | None:

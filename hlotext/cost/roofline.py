@@ -36,9 +36,12 @@ class Bound(enum.Enum):
     LINK = "link"
     HOST = "host link"
     OVERHEAD = "overhead"
-    """A kernel of less than 5 microseconds without its launch: fixed costs likely dominate. A TPU's core launches none."""
+    """A kernel that runs less than 5 microseconds without its launch, so that fixed costs likely dominate.
+
+    Not on TPU, where the core launches no kernels.
+    """
     UNKNOWN = "unknown"
-    """A custom call or a rate that nothing is known of, such as that of a TPU's VMEM."""
+    """A custom call, or a rate that is unknown, such as that of a TPU's VMEM."""
 
 
 @attrs.frozen
@@ -47,22 +50,22 @@ class LowerBound:
 
     flops: float
     bytes: float
-    """In main memory, with the padding of the first tile."""
+    """Bytes in main memory, including padding of the first tile."""
     compute: float | None
-    """Seconds. None where the chip's peak is not known; so are the next."""
+    """Seconds; None if the chip's peak is unknown, as for the next two fields."""
     memory: float | None
     host: float | None
     is_unknown: bool = False
     is_at_most: bool = False
-    """True if its operations are those of all branches of a kernel."""
+    """True if operations are those of all branches of a kernel."""
     fast_bytes: float = 0.0
-    """In the chip's fast memory, whose rate is not known: they count nothing here."""
+    """Bytes in the chip's fast memory, whose rate is unknown; not part of the bound."""
     fast: float = 0.0
-    """Seconds of main memory that these would take."""
+    """Seconds that these would take in main memory."""
     launch: float = 0.0
-    """Seconds to start it, where the chip's row has them."""
+    """Launch time in seconds; 0 if the chip's row has none."""
     has_kernels: bool = False
-    """True on a chip, or a CPU, that starts a kernel for each operation, rather than one program for all."""
+    """True if the device launches a kernel per operation, rather than running one program."""
 
     @property
     def seconds(self) -> float:

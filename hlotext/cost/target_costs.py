@@ -86,7 +86,7 @@ class TargetCost:
     flops: Formula
     transcendentals: Formula
     bytes: Formula | None = None
-    """Bytes read and written; None: those of operands and results."""
+    """Bytes read and written; None for those of operands and results."""
 
 
 @attrs.frozen
@@ -94,7 +94,7 @@ class TargetCosts:
     """A table of costs by custom-call target, which overrides hlotext's own."""
 
     rows: tuple[tuple[str, TargetCost], ...]
-    """Targets, in which `*` stands for anything, the first that fits counts."""
+    """Target patterns (`*` matches anything) with their costs; the first match applies."""
 
     def of(self, target: str) -> TargetCost | None:
         """The row of a target; None if there is none."""

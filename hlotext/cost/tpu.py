@@ -49,13 +49,14 @@ class TpuCost:
     flops: float
     transcendentals: float
     bytes_accessed: float
-    """With the padding of all tiles, of any memory space."""
+    """Bytes in all memory spaces, including padding of all tiles."""
     optimal_seconds: float
-    """By the compiler's own rates. Each call of unknown cost takes one second away, as in XLA's figure."""
+    """Seconds at the compiler's own rates. As in XLA's figure, each call of unknown cost subtracts one second."""
     unknown_calls: int
     """Number of calls of unknown cost."""
     free_calls: int = 0
-    """Those of them that only mark or join arrays (`ConcatBitcast`): they cost nothing, which XLA's figure does not know."""
+    """Those of `unknown_calls` that only annotate or join arrays (`ConcatBitcast`) and cost nothing, unlike in XLA's
+    figure."""
     carried: int = 0
     """Number of collectives that are carried out in several fusions: of those the compiler's bytes are not known exactly. In
     six programs with such collectives all bytes together were 13 % too few to 5 % too many; without them they are exact."""

@@ -36,13 +36,13 @@ class CollectiveTraffic:
 
     communication: Communication
     axes: tuple[str, ...] | None
-    """None if the groups match no axes, or there is no mesh."""
+    """Mesh axes; None if the groups match no axes, or if there is no mesh."""
     sent: int | None
-    """Bytes that a device sends in one run; None where the number of devices is not known."""
+    """Bytes that a device sends in one run; None if the number of devices is unknown."""
     runs: int | None
     """Execution count; None if unknown."""
     place: SourceLocation | None
-    """The source line, which may be a neighbour's."""
+    """Source line, possibly propagated from a neighbor; None if unknown."""
 
     @property
     def total(self) -> int | None:
@@ -85,7 +85,7 @@ class TrafficTotal:
     is_at_least: bool = False
     """True if one of them runs in a loop of unknown trip count, counted once."""
     is_at_most: bool = False
-    """True if the size of one of them, or whether it runs, is known at run time only."""
+    """True if a size, or whether a communication executes, is only known at run time."""
 
     @property
     def mark(self) -> str:
@@ -112,9 +112,9 @@ class Traffic:
     mesh: FoundMesh | None
     algorithm: Algorithm
     flows: tuple[CollectiveTraffic, ...]
-    """The most bytes first."""
+    """Communications, most bytes first."""
     copies: tuple[HostCopy, ...]
-    """Between device and host, the largest first."""
+    """Copies between device and host, largest first."""
 
     def matrix(self) -> Mapping[tuple[str, str], TrafficTotal]:
         """Totals by row label (mesh axes or link) and kind of collective."""

@@ -16,12 +16,12 @@ class ScopeCost:
     """A scope in the cost tree, with the total of everything inside it."""
 
     name: str
-    """The last part of the path, `layer_*` for repeated ones; empty for the whole module."""
+    """Last component of the path, `layer_*` for folded ones; empty for the whole module."""
     flops: float = 0
     transcendentals: float = 0
     bytes_accessed: float = 0
     phases: dict[Phase | None, float] = attrs.field(factory=dict)
-    """Flops by phase."""
+    """FLOPs by phase."""
     children: dict[str, ScopeCost] = attrs.field(factory=dict)
 
     def sorted_children(self) -> list[ScopeCost]:

@@ -16,9 +16,9 @@ class CacheKeyPair:
     """The cache keys of one module in both logs."""
 
     module: str | None
-    """None where the log does not name it."""
+    """Name of the module; None if the log does not have it."""
     parts: Mapping[str, tuple[str | None, str | None]]
-    """The parts that differ, with the hashes of both; None for a part that one log lacks."""
+    """Key components that differ, with both hashes; None if a log lacks the component."""
 
 
 @attrs.frozen
@@ -26,9 +26,9 @@ class CacheKeyDiff:
     """Differences between the compilation-cache keys in two logs."""
 
     pairs: tuple[CacheKeyPair, ...]
-    """In the order of the old log."""
+    """Paired keys, in the order of the old log."""
     only_old: int
-    """Keys of the old log without a partner."""
+    """Number of keys that are only in the old log."""
     only_new: int
 
     @property

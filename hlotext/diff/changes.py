@@ -34,11 +34,11 @@ class Change:
     kind: str
     """`added`, `removed`, `changed` or `renamed`."""
     what: str
-    """In a few words, equal for changes of one kind: `copy of dot`, `reshape of broadcast -> broadcast`, `dot: type`."""
+    """Short description, equal for similar changes: `copy of dot`, `reshape of broadcast -> broadcast`, `dot: type`."""
     new: hlo.Instruction | None = None
-    """The operation in the new module; None where it is gone, and for the header."""
+    """The operation in the new module; None if it was removed, and for the header."""
     old: hlo.Instruction | None = None
-    """The operation in the old module; None where it is new, and for the header."""
+    """The operation in the old module; None if it was added, and for the header."""
     parts: tuple[Part, ...] = ()
     """Fields that differ, for a changed operation."""
 

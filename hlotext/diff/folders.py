@@ -29,11 +29,14 @@ class FolderPair:
     old: dumps.Compilation
     new: dumps.Compilation
     settings: Mapping[str, tuple[str | None, str | None]]
-    """Settings that differ, with both values; None is the default."""
+    """Settings that differ, with both values; None for the default."""
     before: Same | None
-    """The program before optimization; None where one of the texts is not there or cannot be read."""
+    """Comparison of the programs before optimization; None if a text is missing or cannot be read."""
     after: SameFinal | None
-    """The final program; `reordered`: the same operations and meetings with other devices, in another order."""
+    """Comparison of the final programs;
+
+    `reordered` means the same operations and communications with other devices, in another order.
+    """
 
     @property
     def age(self) -> tuple[XlaAge, XlaAge]:
@@ -41,21 +44,21 @@ class FolderPair:
         return self.old.age, self.new.age
 
     names_only: bool = False
-    """True where only names, the module's or those inside, make `before` different: with `exact`."""
+    """True if `before` differs only in names, of the module or inside it (with `exact`)."""
 
     changes: tuple[ProgramChange, ...] = ()
-    """Changes of the program before optimization, from its arguments to its operations."""
+    """Changes of the program before optimization: arguments, operations, etc."""
     moved: str | None = None
-    """Source lines that differ where nothing else of the program does, in words."""
+    """Differences in source lines, in words, if the programs differ in nothing else."""
     elided: int = 0
-    """Constants whose values neither text shows (`{...}`): they may differ."""
+    """Number of constants elided in both texts (`{...}`), which may differ."""
 
     release: tuple[str, str] | None = None
-    """Releases of the two compilers, in words, where they are known to differ."""
+    """Releases of the two compilers, in words, if they are known to differ."""
     is_left_over: bool = False
-    """True where they are paired as the only ones that found no other partner: names and programs differ."""
+    """True if they were paired only because nothing else was left; names and programs differ."""
     exact: bool = False
-    """True if all counts that a key of JAX's compilation cache is made of; the release of XLA is part of it."""
+    """True if everything that JAX's compilation cache hashes was compared, including the XLA release."""
 
     @property
     def chips(self) -> tuple[str | None, str | None]:
@@ -81,7 +84,7 @@ class FolderDiff:
     """Differences between two dump folders."""
 
     pairs: tuple[FolderPair, ...]
-    """In the order of the old folder."""
+    """Paired compilations, in the order of the old folder."""
     only_old: tuple[dumps.Compilation, ...]
     only_new: tuple[dumps.Compilation, ...]
 

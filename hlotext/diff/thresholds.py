@@ -41,7 +41,7 @@ class Threshold:
     more: float
     is_percent: bool
     text: str
-    """As it was written."""
+    """The threshold as written."""
 
     def __str__(self) -> str:
         return self.text

@@ -25,7 +25,7 @@ class TotalChange:
 
     name: str
     unit: str
-    """`flops`, `bytes`, `operations`; for how it is written."""
+    """Unit for formatting: `flops`, `bytes` or `operations`."""
     old: float | None
     new: float | None
     unknown_calls: tuple[int, int] = (0, 0)
@@ -116,7 +116,7 @@ class Totals:
         return {opcode: TotalChange(opcode, "", old[opcode], new[opcode]) for opcode in sorted({*old, *new})}
 
     NAMES = ("operations", "flops", "bytes", "collectives", "collective_bytes", "peak_memory")
-    """The figures by name, besides opcodes."""
+    """Names of the figures, apart from opcodes."""
 
     def __getitem__(self, name: str) -> TotalChange:
         """A figure by its name, or the number of operations of an opcode. Raises KeyError with the known ones."""

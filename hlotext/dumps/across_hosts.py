@@ -66,14 +66,14 @@ class HostFinding:
     """Hosts outside the majority; all hosts if there is none."""
     message: str
     instruction: str | None = None
-    """The first instruction that differs, as the majority has it."""
+    """The first instruction that differs, as in the majority."""
     opcode: str | None = None
     setting: str | None = None
     """The first setting that differs."""
     settings: Mapping[str, tuple[str | None, str | None]] = attrs.field(
         factory=dict[str, "tuple[str | None, str | None]"]
     )
-    """All that differ: as the majority has it, and as the first of `hosts`."""
+    """All settings that differ, with the value of the majority and that of the first of `hosts`."""
 
 
 @attrs.frozen
@@ -86,7 +86,7 @@ class HostReport:
     findings: tuple[HostFinding, ...]
     """Findings, most severe first."""
     elided_constants: int = 0
-    """Constants whose values no text shows (`{...}`): hosts may differ in them."""
+    """Number of constants elided in all texts (`{...}`), in which hosts may differ."""
 
     @property
     def verdict(self) -> Verdict:

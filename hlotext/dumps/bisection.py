@@ -22,13 +22,13 @@ class Tried:
     """A step, and the outcome of executing its text."""
 
     file: str
-    """The name of its file."""
+    """Name of the file."""
     state: State
-    """`precision`: other results, but the same ones with all floats narrower than f32 as f32: rounding explains it."""
+    """Outcome. `precision`: results differ, but not when all floats narrower than f32 are computed as f32."""
     difference: float | None = None
-    """Largest difference from the results of the first text, relative to the elements; None if it did not run."""
+    """Largest relative difference from the results of the first text; None if not executed."""
     why: str | None = None
-    """Why it did not run."""
+    """Reason why it was not executed; None if it was."""
     is_new: bool = True
     """True if no earlier file has the same text."""
 
@@ -39,17 +39,17 @@ class Bisection:
 
     compilation: Compilation
     first: str | None
-    """The file with the first text whose results are wrong and stay so; None where the last one's are right, or none ran."""
+    """File of the first text after which results stay wrong; None if the last text is right, or if none was executed."""
     good: str | None
-    """The file in front of it that is still right, the last one that ran; None without `first`."""
+    """The last executed file before it with right results; None if `first` is."""
     between: tuple[str, ...]
-    """Files between the two that do not run: the pass may be any of these."""
+    """Files between the two that could not be executed; any of their passes may be at fault."""
     transient: tuple[str, ...]
-    """Files whose results are wrong, while those of a later text are right again."""
+    """Files with wrong results that are followed by a text with right ones."""
     precision: tuple[str, ...]
-    """Files that first compute something else because floats became narrower."""
+    """Files that change results only by narrowing floats."""
     tried: tuple[Tried, ...]
-    """Every step in order."""
+    """All steps, in order."""
 
     @property
     def is_clean(self) -> bool:

@@ -30,11 +30,11 @@ class DumpFolder:
     """Contents of a dump folder. Opening it reads names only; texts are read on demand."""
 
     path: str
-    """The folder, or the packed one."""
+    """Path of the folder or archive."""
     files: tuple[DumpFile, ...]
-    """All files, in the order of their paths."""
+    """All files, sorted by path."""
     compilations: tuple[Compilation, ...]
-    """One for each module that was compiled, by subfolder and number."""
+    """The compilations, sorted by subfolder and number."""
     notes: tuple[Note, ...] = ()
     """Irregularities of the folder as a whole, such as files of two processes. See `Compilation.notes` for the rest."""
 

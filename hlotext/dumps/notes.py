@@ -13,7 +13,7 @@ class Note:
     """`mixed-processes`, `no-final-text`, `cut-off`, `unreadable`, `overwritten`, `lying-name`, `other-compiler`, ..."""
     message: str
     path: str = ""
-    """The file or module that it is about; empty for the folder."""
+    """The file or module concerned; empty for the folder."""
 
     def __str__(self) -> str:
         return self.message if not self.path or self.path in self.message else f"{self.path}: {self.message}"

@@ -33,11 +33,11 @@ class Options:
     """Compile options and target device of a module."""
 
     debug: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """The options that differ from their defaults: texts by name, one for each occurrence."""
+    """Debug options that differ from their defaults: values by name, one per occurrence."""
     target: TextMessage | None = None
-    """The GPU and the versions of its software (`GpuTargetConfigProto`); None if no file has it."""
+    """GPU and software versions (`GpuTargetConfigProto`); None if not dumped."""
     config: TextMessage | None = None
-    """The module's configuration (`HloModuleConfigProto`); None if no file has it."""
+    """Configuration of the module (`HloModuleConfigProto`); None if not dumped."""
 
     def last(self, name: str) -> str | None:
         """The last value of a debug option; None if it has its default."""
@@ -79,14 +79,14 @@ class PassRun:
     name: str
     pipeline: str
     dumps: tuple[str, ...]
-    """Base names of the files that it wrote."""
+    """Base names of the files that the pass dumped."""
     changed: bool
-    """True if it reported a change."""
+    """True if the pass reported a change."""
     start: int | None
-    """Microseconds since 1970; None if unknown. Also for `end`."""
+    """Start in microseconds since 1970, with the end in the next field; None if unknown."""
     end: int | None
     metrics: tuple[tuple[str, int], ...] = ()
-    """Counts that the pass reports of itself, by name."""
+    """Statistics reported by the pass, by name."""
 
     @property
     def milliseconds(self) -> float | None:

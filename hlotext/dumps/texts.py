@@ -41,9 +41,9 @@ class ModuleFile:
     """A file with a module, read on demand."""
 
     path: str
-    """The file as it was named, or found."""
+    """Path as given or found."""
     file: DumpFile | None = None
-    """The file of the dump folder; None for a path that was named itself."""
+    """The file in its dump; None for a path that was given directly."""
 
     @property
     def archive(self) -> str | None:

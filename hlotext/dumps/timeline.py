@@ -28,9 +28,9 @@ class TimelineEntry:
     changes: Changes | None
     """Changes; None if its text, or the one before, cannot be read."""
     milliseconds: float | None
-    """Run time of the pass, nested passes included; None if no file has it."""
+    """Time of the pass, including nested passes; None if unknown."""
     note: Note | None = None
-    """Irregularity of its text."""
+    """Irregularity of its text; None if there is none."""
 
     @property
     def is_quiet(self) -> bool:

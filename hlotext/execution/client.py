@@ -34,11 +34,11 @@ class Ran:
     """Outcome of executing a text."""
 
     results: tuple[Arrays, ...] = ()
-    """The arrays that it gave, for each set of arguments; of several devices stacked along the first dimension."""
+    """Result arrays for each set of arguments; with several devices, stacked along the first dimension."""
     error: str | None = None
-    """Why it did not run; None where it did."""
+    """Reason why it was not executed; None if it was."""
     has_died: bool = False
-    """True if it ended the process, or timed out."""
+    """True if the process crashed or timed out."""
     seconds: tuple[float, ...] = ()
     """Seconds of each run, without compilation."""
 

@@ -125,9 +125,9 @@ class PlainModule:
     results: tuple[Shape, ...]
     """Result arrays in the types of the plain text."""
     devices: int
-    """Number of devices that run it, as replicas."""
+    """Number of devices (replicas) that execute it."""
     pieces: tuple[tuple[int, ...], ...] = ()
-    """For each parameter array and each device the number of the piece that it holds (`parts.pieces`)."""
+    """For each parameter array, the number of the piece that each device holds (`parts.pieces`)."""
 
 
 def plain(module: Module, *, wide: bool = False, devices: int | None = None) -> PlainModule:

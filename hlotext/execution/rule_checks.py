@@ -24,7 +24,7 @@ class RuleCheck:
     name: str
     line: int
     problem: str = ""
-    """Why it does not hold; empty: it fires on its example and computes the same."""
+    """Problem with the rule; empty if it fires on its example and preserves the results."""
     fired: int = 0
 
 

@@ -20,9 +20,9 @@ class Execution:
     """Arguments and results of an executed module."""
 
     arguments: Arrays
-    """Arguments; of several devices stacked along a new first dimension."""
+    """The arguments; with several devices, stacked along a new first dimension."""
     results: Arrays
-    """The arrays of its result, tuples taken apart; of several devices stacked along a new first dimension."""
+    """The results with tuples flattened; with several devices, stacked along a new first dimension."""
     seconds: float
     """Run time on this CPU, which does not predict other devices."""
     devices: int

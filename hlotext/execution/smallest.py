@@ -34,9 +34,9 @@ class DifferingPair:
     before: Module
     after: Module
     name: str
-    """The instruction of `after` at which they differ, as the module that was given calls it."""
+    """Name of the instruction of `after` at which they differ, as in the given module."""
     difference: float
-    """The largest relative one, on random arguments drawn from `seed`."""
+    """Largest relative difference on random arguments drawn from `seed`."""
     seed: int
 
     @property

@@ -16,9 +16,9 @@ class Severity(enum.Enum):
     """Severity of a diagnostic."""
 
     ERROR = "error"
-    """The text cannot be HLO, or the HLO is wrong: XLA refuses it."""
+    """Not HLO, or HLO that XLA rejects."""
     WARNING = "warning"
-    """XLA accepts it, but it can hardly be meant."""
+    """Accepted by XLA, but probably unintended."""
     NOTE = "note"
     """Something unknown to this release and kept verbatim, or useful information."""
 

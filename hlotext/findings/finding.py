@@ -59,65 +59,69 @@ class Finding(Value):
     """Stable code such as `X101`."""
     severity: Severity
     message: str
-    """Problem, in one sentence without a full stop."""
+    """The problem, in one sentence without a full stop."""
     span: Span
-    """The place; for what is about a whole module, its header."""
+    """Location of the finding; the header, for findings about a whole module."""
     help: str = ""
-    """Remedy; empty if there is none to suggest."""
+    """Suggested remedy; empty if there is none."""
     related: tuple[tuple[str, Span], ...] = ()
-    """Other places that matter, such as where a name was first defined."""
+    """Other relevant locations with a label, such as the first definition of a name."""
     source: Source | None = attrs.field(default=None, repr=False, eq=False)
-    """The text that the spans are in; for what was edited or built, the one line as it prints now. None when detached."""
+    """The text that spans refer to. For edited or built modules, the op line as printed. None when detached."""
     instruction: Instruction | None = attrs.field(default=None, repr=False, eq=False)
-    """The instruction at fault; None for what the readers find, for what is about no single one, and when detached."""
+    """The instruction at fault;
+
+    None for syntax errors, for findings not about a single instruction, and when detached.
+    """
     related_instructions: tuple[Instruction, ...] = attrs.field(default=(), repr=False, eq=False)
-    """Other instructions that matter, such as the operand that does not fit; empty for the readers and when detached."""
+    """Other relevant instructions, such as an operand of the wrong shape; empty for syntax errors and when detached."""
 
     rule: str = attrs.field(default="", kw_only=True)
-    """The name in words of the rule that found it, such as `all-gather-in-loop`; empty outside the linter."""
+    """Name of the lint rule, such as `all-gather-in-loop`; empty outside the linter."""
     module: str = attrs.field(default="", kw_only=True)
-    """The module's name; empty if unknown."""
+    """Name of the module; empty if unknown."""
     frame: StackFrame | None = attrs.field(default=None, kw_only=True)
-    """The responsible Python frame, from the linter; None if the text has none."""
+    """The responsible Python frame, set by the linter; None if unknown."""
     checkout: tuple[str, int] | None = attrs.field(default=None, kw_only=True)
-    """The responsible file, relative to the source root, and line; None if there is none."""
+    """File, relative to the source root, and line of the responsible Python code; None if unknown."""
     bytes: int | None = attrs.field(default=None, kw_only=True)
-    """Bytes per run of the module, with loops as often as `basis` says, or bytes of memory; None if there is no estimate."""
+    """Bytes of traffic per run of the module (loops as stated in `basis`), or bytes of live memory; None if unknown."""
     flops: int | None = attrs.field(default=None, kw_only=True)
-    """Floating-point operations per run of the module, likewise; None if there is no estimate."""
+    """FLOPs per run of the module, likewise; None if unknown."""
     waste: str = attrs.field(default="", kw_only=True)
-    """Kind of waste, a word of `hlotext.lint.WASTES`: `again`, `copied`, `sent`, `waited`, `held`, `dense`,
-    `wide`, `small`, `host`. Empty outside the linter, and for what has no cost."""
+    """Kind of waste, one of `hlotext.lint.WASTES`: `again`, `copied`, `sent`, `waited`, `held`, `dense`, `wide`, `small`,
+    `host`. Empty outside the linter, and for findings without a cost."""
     seconds: float | None = attrs.field(default=None, kw_only=True)
-    """By how much one run of the module would be shorter after the repair, an estimate of `hlotext.cost`; all places
-    together. None where it is not known."""
+    """Estimated time saved per run of the module by the repair, over all places; None if unknown."""
     peak_bytes: int | None = attrs.field(default=None, kw_only=True)
-    """By how much the peak of the main memory would fall; likewise."""
+    """Estimated reduction of peak memory by the repair; None if unknown."""
     is_at_most: bool = attrs.field(default=False, kw_only=True)
-    """True if these are upper bounds: how much of them the compiler makes of the repaired program is not known."""
+    """True if the savings are upper bounds, since the compiler's result for the repaired program is unknown."""
     share: float = attrs.field(default=0.0, kw_only=True)
-    """The larger of its seconds over those of the step and its bytes over those of the peak; findings are sorted by it."""
+    """Savings as a fraction: the larger of seconds relative to the step and bytes relative to the peak.
+
+    Sort key of findings.
+    """
     is_share_of_peak: bool = attrs.field(default=False, kw_only=True)
-    """True if the share is one of the peak, not of the step."""
+    """True if `share` is a fraction of the peak, False if of the step."""
     basis: str = attrs.field(default="", kw_only=True)
     """Basis of the estimates: `h100`; `v5e (default chip), assuming 32 iterations for 2 loops of unknown trip count`."""
     is_held: bool = attrs.field(default=False, kw_only=True)
-    """True if the bytes are live memory, during the run or longer, not traffic of each run."""
+    """True if `bytes` is live memory, False if it is traffic per run."""
     places: int = attrs.field(default=1, kw_only=True)
-    """Number of places with this cause; bytes and operations are their totals."""
+    """Number of places with the same cause; costs are totals over all of them."""
     other_lines: tuple[int, ...] = attrs.field(default=(), kw_only=True)
-    """Lines of the other places, the first few of them."""
+    """Lines of the first few other places."""
     fix: str = attrs.field(default="", kw_only=True)
-    """The pass that does away with it and leaves every result as it is; empty for none."""
+    """Pass that fixes the finding without changing results; empty if there is none."""
     what_if: RepairOutcome | None = attrs.field(default=None, kw_only=True)
-    """Time and memory of the module with the repair made in its text, where `Config.what_if` asks for it and the rule knows
-    the edit."""
+    """Time and memory after the repair, if `Config.what_if` is set and the rule can make the edit."""
     fingerprint: str = attrs.field(default="", kw_only=True)
-    """Equal for the same finding when the program is compiled again; empty where nothing makes one."""
+    """Stable identifier across recompilations; empty if none can be computed."""
     other_fingerprints: tuple[str, ...] = attrs.field(default=(), kw_only=True)
-    """Those of the other places."""
+    """Fingerprints of the other places."""
     former_fingerprints: tuple[str, ...] = attrs.field(default=(), kw_only=True, eq=False, repr=False)
-    """The fingerprints, of all places, that it had under codes of earlier releases: baselines of then know it."""
+    """Fingerprints under codes of earlier releases, for matching old baselines."""
     _facts: Facts | None = attrs.field(default=None, kw_only=True, repr=False, eq=False)
     """Set when detached."""
 
@@ -247,11 +251,11 @@ class ParseResult:
     module: Module
     """The (first) module."""
     diagnostics: tuple[Finding, ...]
-    """Errors and notes in the order of the text."""
+    """Errors and notes, in the order of the text."""
     modules: tuple[Module, ...] = ()
     """All modules of the text."""
     left_out: int = 0
-    """Number of diagnostics dropped: of a text with more than 1,000 errors, or as many notes, the first are kept."""
+    """Number of dropped diagnostics; only the first 1,000 errors and the first 1,000 notes are kept."""
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         modules = "\n".join(map(repr, self.modules or (self.module,)))

@@ -35,14 +35,14 @@ class Relation:
 
     ignore_element_type: bool = False
     ignore_fp_precision: bool = False
-    """Any two floating-point types count as the same."""
+    """Treat all floating-point types as equal."""
     ignore_dimensions: bool = False
-    """Sizes are not compared; the number of dimensions still is."""
+    """Ignore sizes; ranks must still match."""
     ignore_dynamic: bool = False
-    """Dynamic flags are not compared, and an unbounded dimension is as long as any other."""
+    """Ignore dynamic flags, and let an unbounded dimension match any size."""
     ignore_layout: bool = False
     minor_to_major_only: bool = False
-    """Of the layouts only the order of dimensions is compared."""
+    """Compare only the dimension order of layouts."""
 
     def holds(self, a: Shape, b: Shape) -> bool:
         """True if two shapes are equal under this relation."""

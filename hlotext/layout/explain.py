@@ -206,16 +206,16 @@ class ArrayExplanation:
     allocated_bytes: int
     unpadded_bytes: int
     xla_array_size: int | None
-    """None where XLA's function has no meaning: a first tile with `*`."""
+    """`xla_array_size`; None for a first tile with `*`, which XLA's function does not support."""
     padding_by_dimension: tuple[DimensionPadding, ...]
     inner_padding_elements: int
-    """Padding that later tiles add inside of the first one."""
+    """Padding added by later tiles inside the first one."""
     tail_padding_elements: int
     """Padding after all tiles, from `L(n)`."""
     padding_ratio: float
     format: Format | None
     better: Shape | None
-    """The array in an order of dimensions that pads less, None if there is none."""
+    """The array with a dimension order that needs less padding; None if there is none."""
 
     @property
     def padding_bytes(self) -> int:
@@ -306,7 +306,7 @@ class TupleExplanation:
 
     shape: Shape
     leaves: tuple[tuple[tuple[int, ...], Shape, int], ...]
-    """(shape index, leaf, allocated bytes)."""
+    """Shape index, shape and allocated bytes of each leaf."""
     allocated_bytes: int
     padding_bytes: int
     padding_ratio: float

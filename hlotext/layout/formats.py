@@ -43,7 +43,7 @@ class Format:
     name: str
     tiles: tuple[Tile, ...]
     element_bits: tuple[int, ...]
-    """Bits of one stored element; empty for any."""
+    """Stored bits per element; empty for any."""
     meaning: str
 
 

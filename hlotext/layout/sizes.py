@@ -90,8 +90,7 @@ class DimensionPadding:
     """Padding of one physical dimension by the first tile alone."""
 
     dimensions: tuple[int, ...]
-    """Logical dimension numbers: one, several where `*` merges them, none for a dimension that the tile adds.
-    """
+    """Logical dimension numbers: one; several if merged by `*`; none for a dimension added by the tile."""
     size: int
     padded_size: int
 
@@ -210,7 +209,7 @@ class IndexTable:
 
     pointer_bytes: int
     alignment: int
-    """The table's bytes are rounded up to a multiple of this."""
+    """Alignment of the table's size in bytes."""
 
     def bytes_of(self, shape: Shape) -> int:
         """Bytes of the table of one tuple, excluding nested tuples.

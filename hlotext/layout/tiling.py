@@ -42,14 +42,13 @@ class TileStep:
     added: int
     """Leading dimensions of size 1 added because the tile has higher rank."""
     lead: int
-    """Dimensions in front (the added ones included) that the tile does not touch."""
+    """Number of leading dimensions, including added ones, that the tile does not affect."""
     groups: tuple[tuple[int, ...], ...]
-    """Sizes of the dimensions that `*` merges into each tile dimension; groups of one if there is no `*`.
-    """
+    """Sizes of the dimensions merged by `*` into each tile dimension; groups of one without `*`."""
     merged: tuple[int, ...]
-    """Size of each merged group, before padding."""
+    """Product of each group, before padding."""
     tile: tuple[int, ...]
-    """Size of the tile in each merged dimension."""
+    """Tile size in each merged dimension."""
 
     @classmethod
     def of(cls, tile: Tile, dimensions: tuple[int, ...], shape: Shape) -> TileStep:
@@ -141,16 +140,16 @@ class Placement:
 
     shape: Shape
     major_to_minor: tuple[int, ...]
-    """Logical dimension numbers, the slowest varying first."""
+    """Logical dimension numbers, slowest varying first."""
     physical_dimensions: tuple[int, ...]
-    """Sizes by `major_to_minor`: what the first tile is applied to."""
+    """Sizes in `major_to_minor` order, to which the first tile is applied."""
     steps: tuple[TileStep, ...]
     tiled_dimensions: tuple[int, ...]
     """Sizes after all tiles; memory is row-major in these."""
     tiled_elements: int
-    """Product of `tiled_dimensions`: the elements and the padding of the tiles."""
+    """Product of `tiled_dimensions`: elements and tile padding."""
     allocated_elements: int
-    """`tiled_elements` and the tail padding."""
+    """`tiled_elements` plus tail padding."""
     element_bits: int
     allocated_bytes: int
 

@@ -38,7 +38,7 @@ class Comparison:
     new: tuple[Finding, ...]
     known: tuple[Finding, ...]
     gone: tuple[Entry, ...]
-    """Entries with the number of findings that are no longer there."""
+    """Baseline entries that no longer occur, with the number of missing findings."""
 
 
 @attrs.frozen

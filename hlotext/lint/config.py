@@ -56,40 +56,40 @@ class Config:
     """Lint configuration: selected rules, by path, and their thresholds. A code prefix such as `C` selects a family."""
 
     select: tuple[str, ...] | None = attrs.field(default=None, converter=_codes_now)
-    """The codes that run; None for the rules that are on by default."""
+    """Selected codes; None for the rules that are on by default."""
     extend_select: tuple[str, ...] = attrs.field(default=(), converter=_codes_now)
-    """Codes that run besides these."""
+    """Additional codes."""
     ignore: tuple[str, ...] = attrs.field(default=(), converter=_codes_now)
-    """Codes that do not, whatever is selected. The longer code wins: select L101 and ignore L leaves L101."""
+    """Ignored codes. The more specific code wins: selecting L101 and ignoring L keeps L101."""
     profile: Backend | None = None
-    """The device; None to let each module tell."""
+    """The platform; None detects it for each module."""
     per_file_ignores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, converter=_patterns_now)
-    """Codes that do not run on files whose path, or end of it, fits a pattern (`*`, `?`, `[...]`)."""
+    """Ignored codes by path pattern (`*`, `?`, `[...]`), which may match the end of a path."""
     per_op_name_ignores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, converter=_patterns_now)
-    """Codes that say nothing about instructions whose op_name fits a pattern."""
+    """Ignored codes by pattern of an instruction's op_name."""
     rules: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict, converter=_rules_now)
-    """Thresholds by code and name."""
+    """Thresholds by code and field name."""
     source_root: Path | None = None
-    """The folder of the checkout, in which the Python lines of findings are looked for; None for none."""
+    """Root folder of the program's source, used to find the Python lines of findings; None if there is none."""
     chip: str = ""
-    """The chip on which times are estimated; empty for h100, v5e or a CPU, as the module tells."""
+    """Chip for time estimates; empty for h100, v5e or a CPU, depending on the module."""
     warn: float = 0.01
-    """Share of the step from which on what is proved is a warning."""
+    """Minimum share of the step for a proved finding to be a warning."""
     note: float = 0.01
-    """Share of the step below which nothing is said."""
+    """Minimum share of the step for a finding to be reported."""
     warn_peak: float = 0.02
-    """The same of the peak of memory. So is the next."""
+    """Like `warn`, for the share of peak memory; the next field is like `note`."""
     note_peak: float = 0.02
     floor_seconds: float = 5e-6
-    """Seconds below which a saving is not said, whatever its share is."""
+    """Minimum saving in seconds to report, whatever its share."""
     floor_bytes: int = 1 << 20
-    """Bytes of the peak, likewise."""
+    """Minimum saving of peak memory in bytes to report, whatever its share."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
-    """Trip counts of loops for which the text has none, by the names of their bodies."""
+    """Trip counts by name of the loop body, for loops of unknown trip count."""
     what_if: bool = False
-    """True to apply repairs with a known edit to a copy of the text, for `Finding.what_if`."""
+    """Apply repairs to a copy of the text, where the edit is known, for `Finding.what_if`."""
     rule_files: tuple[Path, ...] = ()
-    """Python files with rules of the project's own, which are executed; their codes begin with Z."""
+    """Python files with project-specific rules, which are executed. Their codes begin with Z."""
 
     def __attrs_post_init__(self) -> None:
         for code, options in self.rules.items():

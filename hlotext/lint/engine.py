@@ -172,9 +172,9 @@ class Linted:
     """Number of modules read."""
     instructions: int
     loop_bodies: frozenset[str] = frozenset()
-    """Names of the loop bodies, to which trip counts may be given."""
+    """Names of loop bodies, for which trip counts may be given."""
     assumed_entries: tuple[str, ...] = ()
-    """Remarks on modules without ENTRY (`assumed_entry`)."""
+    """Notes on modules without ENTRY (`assumed_entry`)."""
 
     @property
     def has_failed(self) -> bool:

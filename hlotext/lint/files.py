@@ -42,9 +42,9 @@ class FileResult:
 
     file: str
     linted: Linted | None
-    """None for a file that could not be read."""
+    """The result; None if the file could not be read."""
     problem: str = ""
-    """Why it could not be read."""
+    """Reason why the file could not be read."""
 
 
 def lint_file(config: Config, file: str | ModuleFile) -> FileResult:

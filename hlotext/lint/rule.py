@@ -72,16 +72,16 @@ class Context:
 
     module: Module
     backend: Backend | None
-    """The device: the one that the configuration names, else what the module tells; None where neither does."""
+    """The platform: configured, else detected from the module; None if unknown."""
     is_optimized: bool
     checkout: Checkout | None = None
-    """Where the source of the program lies."""
+    """Location of the program's source; None if unknown."""
     chip: str = ""
-    """The chip on which times are estimated; empty for that of the folder or the text, else the usual one of the device."""
+    """Chip for time estimates; empty for that of the folder or text, else the platform's default."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
-    """Trip counts by the names of loop bodies, where the text has none."""
+    """Trip counts by name of the loop body, for loops of unknown trip count."""
     compilation: Compilation | None = None
-    """The compilation that the module is the final text of; None where only the text is known."""
+    """The compilation whose final text this is; None if there is only a text."""
     _loops: dict[Computation, Instruction | None] = attrs.field(factory=dict, init=False)
 
     @functools.cached_property
@@ -276,39 +276,39 @@ class Report:
     """A finding as a rule reports it, before its cost is computed."""
 
     instruction: Instruction | None
-    """None for what is about the whole module."""
+    """The instruction; None for reports about the whole module."""
     message: str
     help: str = ""
     bytes: int | None = None
     """See `Finding.bytes`."""
     key: str = ""
-    """Distinguishes this finding from others of the rule, where the instruction's form does not."""
+    """Distinguishes reports of a rule on instructions of the same form."""
     flops: int | None = None
     """See `Finding.flops`."""
     is_held: bool = False
     """See `Finding.is_held`."""
     severity: Severity | None = None
-    """Where the cost is none of bytes or operations, such as waiting for the host; None lets the cost decide."""
+    """Severity of costs that are neither bytes nor FLOPs, such as waiting for the host; None derives it from the cost."""
     seconds: float | None = None
-    """See `Finding.seconds`; None for the time of the instruction where the rule names bytes or operations."""
+    """See `Finding.seconds`; None for the instruction's time, if the rule gives bytes or FLOPs."""
     peak_bytes: int | None = None
-    """See `Finding.peak_bytes`; None for what `spares` tell, else for the bytes where they are held."""
+    """See `Finding.peak_bytes`; None derives it from `spares`, else from live bytes."""
     spares: Mapping[Any, float] = {}
-    """Arrays that the repair makes smaller, as `Context.saved_peak` takes them; one cause lowers the peak once, by all."""
+    """Arrays that the repair makes smaller, as for `Context.saved_peak`; arrays of one cause are combined."""
     is_at_most: bool = False
     """See `Finding.is_at_most`."""
     is_proved: bool | None = None
-    """True if the text proves that the author can avoid it; None for the rule's default."""
+    """True if the text proves that the cost is avoidable; None for the rule's default."""
     waste: str = ""
     """See `Finding.waste`; empty for the rule's."""
     origin: Instruction | None = None
-    """The instruction whose Python line is meant, where that of the named one does not tell."""
+    """Instruction whose Python line is reported, if the named one has none."""
     repair: Repair | None = None
-    """The edit of the text that takes the finding away; None where there is none that can be made in a text."""
+    """Edit of the text that repairs the finding; None if there is none."""
     covers: frozenset[Instruction] = frozenset()
-    """Instructions whose cost is in this report already: findings of others about these are left out."""
+    """Instructions whose cost is included, so that other findings about them are dropped."""
     cause: str = ""
-    """Key that findings of one cause share; empty for the Python line, else the op_name."""
+    """Key shared by findings with the same cause; empty for the Python line, else the op_name."""
 
 
 @attrs.frozen
@@ -319,41 +319,41 @@ class Rule:
     """
 
     code: ClassVar[str]
-    """Letter of the family and three digits; never given to another rule."""
+    """Letter of the family and three digits. Never reused for another rule."""
     name: ClassVar[str]
-    """The rule in words, joined by hyphens."""
+    """Name of the rule: words joined by hyphens."""
     title: ClassVar[str]
-    """The waste that it finds, in one line without a full stop."""
+    """The waste, in one line without a full stop."""
     severity: ClassVar[Severity] = Severity.WARNING
-    """The most that a finding can be: one that costs little is a note whatever stands here (`Config.warn`)."""
+    """Maximum severity; cheap findings become notes (`Config.warn`)."""
     waste: ClassVar[str] = ""
-    """The kind of waste, one of `WASTES`; empty for what has no cost."""
+    """Kind of waste, one of `WASTES`; empty for rules without a cost."""
     is_proved: ClassVar[bool] = True
     """True if its reports are provably avoidable; otherwise they are notes, at any cost."""
     is_trade: ClassVar[bool] = False
-    """True if its remedy takes time to save memory: proved worth it where the module does not fit, and only there."""
+    """True if the remedy trades time for memory, so it only counts as proved if the module does not fit."""
     gives_form: ClassVar[bool] = False
-    """True if its remedy is another shape or order of the array (see `hlotext.lint.proof`)."""
+    """True if the remedy changes the shape or dimension order of an array (see `hlotext.lint.proof`)."""
     is_default: ClassVar[bool] = True
     """True if it runs by default; False where evidence is thin or the pattern is often intended."""
     backends: ClassVar[frozenset[Backend]] = frozenset()
-    """The devices for which it is meant; empty for all, known or not."""
+    """Platforms to which the rule applies; empty for all, including unknown ones."""
     needs_optimized: ClassVar[bool] = False
     """True if it applies only to optimized modules."""
     needs_schedule: ClassVar[bool] = False
     """True if it applies only to final (scheduled) modules: later passes remove earlier occurrences."""
     yields_to: ClassVar[frozenset[str]] = frozenset()
-    """The codes that say more about the same instruction, or what a collective is sent for: where one of them is found, this
-    one is not reported."""
+    """Codes that take precedence: if one is reported for the same instruction, or for the consumer of a collective, this
+    rule is not."""
     names_cause: ClassVar[bool] = False
-    """True if its reports say themselves for what the partitioner inserted a collective; others get it from
-    `exchange_causes.with_cause`."""
+    """True if reports state why the partitioner inserted a collective; for others `exchange_causes.with_cause` adds
+    it."""
     former: ClassVar[tuple[str, ...]] = ()
-    """Codes of rules that became part of this one: in configurations, comments and baselines they mean this rule."""
+    """Codes of former rules merged into this one, still accepted in configurations, comments and baselines."""
     fix: ClassVar[str] = ""
-    """The pass that does away with the finding and leaves every result as it is (so `--fix` is safe); empty for none."""
+    """Pass that fixes the finding without changing results (so `--fix` is safe); empty if there is none."""
     opcodes: ClassVar[frozenset[str]] = frozenset()
-    """The opcodes whose instructions `check` gets."""
+    """Opcodes of the instructions passed to `check`."""
 
     def applies_to(self, context: Context) -> bool:
         """True if the rule applies to a module of this kind."""

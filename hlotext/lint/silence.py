@@ -39,9 +39,9 @@ class Silence:
 
     module: str
     reason: str
-    """One sentence without a full stop."""
+    """The reason, in one sentence without a full stop."""
     details: tuple[str, ...] = ()
-    """The messages that are suppressed."""
+    """The suppressed messages."""
 
 
 def explain_silence(

@@ -27,11 +27,11 @@ class MatchOptions:
     """Instructions that matching looks through between a user and its operand."""
 
     opcodes: frozenset[str] = frozenset()
-    """Opcodes of one operand that are skipped: `frozenset({"bitcast", "copy"})`."""
+    """Single-operand opcodes to look through, such as `frozenset({"bitcast", "copy"})`."""
     fusion: bool = False
-    """Look through fusions: a fusion is matched as its root, and its parameters as its operands."""
+    """Look through fusions: a fusion matches as its root, and its parameters as its operands."""
     start: bool = False
-    """Look through from the matched instruction itself, too."""
+    """Also look through the matched instruction itself."""
 
 
 NOTHING_SKIPPED = MatchOptions()

@@ -43,15 +43,15 @@ class Condition(sending.Uncopied):
     """A condition on an instruction beyond its opcode and operands."""
 
     text: str
-    """The condition in words, for explanations: `it has one user`."""
+    """The condition in words, such as `it has one user`, for explanations."""
     holds: Callable[[Instruction, Captures], bool] = attrs.field(repr=False)
-    """May add captures; that is undone when it says no."""
+    """Evaluates the condition. May add captures, which are undone if it returns False."""
     names: tuple[str, ...] = ()
-    """The captures that it reads or adds."""
+    """Captures that the condition reads or adds."""
     origin: tuple[Callable[..., Pattern | Condition], tuple[Any, ...], dict[str, Any]] | None = attrs.field(
         default=None, repr=False
     )
-    """A function and its arguments that recreate this condition, if need be as the last one of a pattern."""
+    """A function and its arguments that recreate this condition, possibly as the last one of a pattern."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Condition) or (self.text, self.names) != (other.text, other.names):
@@ -118,29 +118,29 @@ class Pattern:
     """A pattern that matches instructions. Built by the functions of `hlotext.matchers` and the `with_` methods."""
 
     opcode: str | None = None
-    """None: any."""
+    """The opcode; None for any."""
     operands: tuple[Pattern, ...] | None = None
-    """A pattern for each operand; None: any operands."""
+    """A pattern per operand; None for any operands."""
     capture: str | None = None
-    """The name of the instruction in a match; a name used twice must match the same instruction."""
+    """Name of the instruction in the match. A name used twice must match the same instruction."""
     any_order: bool = False
-    """Match operands in any order. Raises ValueError for more than `MAX_ANY_ORDER` of them."""
+    """Match operands in any order. ValueError for more than `MAX_ANY_ORDER` operands."""
     conditions: tuple[Condition, ...] = ()
     alternatives: tuple[Pattern, ...] = ()
-    """If there are any, one of them must match; the other fields then come on top."""
+    """If not empty, one of these must match in addition to the other fields."""
     open_ended: bool = False
     """Allow more operands than patterns."""
     options: MatchOptions | None = None
-    """Instructions to look through below this pattern; None: as the enclosing pattern."""
+    """Instructions to look through below this pattern; None inherits from the enclosing pattern."""
     single_operands: tuple[SingleOperand, ...] = ()
     forbidden: tuple[Pattern, ...] = ()
     """Patterns that must not match."""
     name_counts: Mapping[str, int] = attrs.field(init=False, eq=False, repr=False)
     """Number of occurrences of each name in this pattern; 2 if a condition or a forbidden pattern refers to it."""
     is_branching: bool = attrs.field(init=False, eq=False, repr=False)
-    """True if there may be several ways to match."""
+    """True if the pattern can match in several ways."""
     is_direct: bool = attrs.field(init=False, eq=False, repr=False)
-    """True if opcodes, operands, names and conditions are all there is to look at, from left to right."""
+    """True if matching only needs to compare opcodes, operands, names and conditions from left to right."""
 
     def __attrs_post_init__(self) -> None:
         if self.any_order and self.operands is not None and len(self.operands) > MAX_ANY_ORDER:

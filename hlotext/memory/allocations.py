@@ -15,9 +15,9 @@ class Slice(NamedTuple):
 
     value: Value
     offset: int
-    """In bytes from the start of the allocation."""
+    """Bytes from the start of the allocation."""
     bytes: int
-    """Of the chunk: the largest of what shares it."""
+    """Size of the chunk, which is that of the largest value sharing it."""
 
 
 @attrs.define(eq=False)
@@ -33,24 +33,24 @@ class Allocation:
     is_aliased: bool = False
     """True for a parameter aliased to an output."""
     is_output: bool = False
-    """It holds the top of the program's result."""
+    """True if it holds the top level of the program's result."""
     is_constant: bool = False
     is_thread_local: bool = False
-    """Of a computation that is applied to elements: it exists while that runs."""
+    """True for a computation applied to elements, whose memory exists while it runs."""
     is_tuple: bool = False
-    """It holds a tuple's table of pointers."""
+    """True if it holds the table of pointers of a tuple."""
     maybe_live_out: bool = False
-    """It may outlive the program: it holds a part of the result."""
+    """True if it holds part of the result, and may outlive the program."""
     is_estimated: bool = False
     """True if offsets are computed here; XLA's are not in the text."""
     is_size_estimated: bool = False
-    """True if the bytes of its heap depend on where XLA puts values, which is its own search there."""
+    """True if the size of its heap depends on where XLA's own search places values."""
     heaps: int = 0
     """Number of heaps in this allocation."""
     page: int | None = None
-    """Index among several heaps of limited size, as XLA numbers them; None before XLA had them (2026-08-10)."""
+    """Index among several heaps of limited size, as numbered by XLA; None before XLA had them (2026-08-10)."""
     other_flags: tuple[str, ...] = ()
-    """Further flags in XLA's file that this release does not know, verbatim."""
+    """Flags in XLA's file that are unknown to this release, verbatim."""
     slices: tuple[Slice, ...] = ()
 
     @property

@@ -65,35 +65,36 @@ class Assignment:
     """Buffer assignment of a module: computed from the text (`assign`) or read from XLA's files (`load`)."""
 
     module: Module | None
-    """The text; None where only files were read."""
+    """The module; None if only files were read."""
     backend: Backend | None
     chip: Chip | None
-    """None where it was not named."""
+    """The chip; None if unknown."""
     values: tuple[Value, ...]
     buffers: tuple[Buffer, ...] | None
     """Sets of values that must share memory; None if read from files (`joined` computes it from the text)."""
     schedule: tuple[Instruction | str, ...]
-    """Instructions in the order of the flattened time line; a name for one that is not in the text."""
+    """Instructions in the order of the flattened schedule; by name if not in the text."""
     allocations: tuple[Allocation, ...]
     notes: tuple[str, ...] = ()
     """Assumptions made, and facts that could not be determined."""
     is_computed: bool = True
     """True if computed from the text, False if read from XLA's files."""
     unread: tuple[str, ...] = ()
-    """XLA's files that were not read completely; `notes` has the reasons."""
+    """XLA's files that could not be read completely; `notes` has the reasons."""
     heaps: tuple[Heap, ...] = ()
-    """The heaps of temporaries, for what is computed."""
+    """Heaps of temporaries; empty if read from files."""
     platform: Platform | None = None
     model: Model | None = None
     """Intermediate results of the analyses; None if read from files."""
     age: XlaAge | None = None
-    """The age of XLA whose rules were taken, for what is computed."""
+    """Age of the XLA version whose rules were used; None if read from files."""
     places_fast_memory: bool = True
-    """True where all in the chip's fast memory has a place too."""
+    """True if values in the chip's fast memory have offsets too."""
     lines: Mapping[str, str] = attrs.field(factory=dict)
-    """For what is not in the text: the instruction as a file shows it, by name."""
+    """Instructions that are not in the text, by name, as shown in a file."""
     elements: Mapping[Instruction, str] = attrs.field(factory=dict)
-    """Names in XLA's files of the get-tuple-elements that the text writes as `BASE#I`; one name where they have several."""
+    """Names in XLA's files of the get-tuple-elements that the text writes as `BASE#I`; one of them if there are
+    several."""
 
     def __repr__(self) -> str:
         name = self.module.name if self.module is not None else "?"

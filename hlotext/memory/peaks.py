@@ -24,12 +24,12 @@ class Peak:
     """The moment with the most live bytes in one memory space."""
 
     bytes: int
-    """Static ones too."""
+    """Live bytes, including static allocations."""
     time: int
     instruction: Instruction | str | None
-    """Instruction at that moment; a name if it is not in the text, None for an empty schedule."""
+    """Instruction executing at the peak; by name if not in the text, None for an empty schedule."""
     values: tuple[Value, ...]
-    """The values of that memory space that live then."""
+    """Values live at the peak in that memory space."""
 
 
 @attrs.frozen

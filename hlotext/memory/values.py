@@ -17,7 +17,7 @@ class Use(NamedTuple):
     """One operand through which an instruction may read a value (`HloUse`)."""
 
     instruction: Instruction | None
-    """None where a file of XLA's names an instruction that is not in the text."""
+    """The user; None if XLA's file names an instruction that is not in the text."""
     name: str
     operand_number: int
     operand_index: ShapeIndex

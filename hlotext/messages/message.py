@@ -22,9 +22,9 @@ class ListedAllocation:
     file: str | None = None
     line: int | None = None
     instruction: str | None = None
-    """None where the label names no instruction: `deduplicated constant`."""
+    """The instruction; None if the label does not name one, such as `deduplicated constant`."""
     kind: str | None = None
-    """`HLO temp`, `global`, `argument` ..."""
+    """`HLO temp`, `global`, `argument`, etc."""
 
 
 @attrs.frozen
@@ -32,20 +32,20 @@ class Memory:
     """Requested and available memory, in bytes."""
 
     space: str | None = None
-    """`hbm`, `vmem`, `smem`, `host` ..."""
+    """`hbm`, `vmem`, `smem`, `host`, etc."""
     used: float | None = None
     capacity: float | None = None
     excess: float | None = None
     allocations: tuple[ListedAllocation, ...] = ()
-    """The largest first, those that are whole."""
+    """Complete entries of the table, largest first."""
     is_cut: bool = False
-    """True if the table is truncated within an entry, which is left out."""
+    """True if the table is truncated within an entry, which is omitted."""
     program: float | None = None
-    """Of the table's totals: the program's temporaries and constants."""
+    """Bytes of the program's temporaries and constants, from the table's totals."""
     arguments: float | None = None
     output: float | None = None
     shared: float | None = None
-    """Bytes of the output that are arguments', donated ones."""
+    """Bytes of outputs that share memory with donated arguments."""
 
     @property
     def has_parts(self) -> bool:
@@ -71,29 +71,29 @@ class Message:
     `abort`, `internal`;
     where nothing more is known the status in lower case, or `exception`."""
     text: str
-    """Its first sentence, on one line."""
+    """The first sentence, on one line."""
     status: str | None = None
-    """`RESOURCE_EXHAUSTED`, `INTERNAL` ..."""
+    """`RESOURCE_EXHAUSTED`, `INTERNAL`, etc."""
     code: str | None = None
     """XLA's error code, such as `E1000`."""
     module: str | None = None
     instruction: str | None = None
     op_name: str | None = None
     shape: str | None = None
-    """Of the instruction or allocation; after partitioning that of one device."""
+    """Shape of the instruction or allocation; per device after partitioning."""
     file: str | None = None
-    """Of the Python program. So is the next."""
+    """File of the Python program, with the line in the next field."""
     line: int | None = None
     stack_frame_id: int | None = None
-    """A frame in the tables of the module, which the message does not print."""
+    """Frame id in the tables of the module, which the message does not print."""
     memory: Memory | None = None
     facts: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
     """Fields of this kind only: `from`, `to`, `parts`, `target`, `shapes`, `seconds`, `mlir`, `axis`, `condition` ..."""
 
     is_call: bool = False
-    """True if file and line are of the call that compiled: the message says no line of an operation."""
+    """True if file and line are those of the call that compiled, rather than of an operation."""
     remedy: str | None = None
-    """Remedy of its form, if not that of its kind."""
+    """Remedy specific to this message, if it differs from that of its kind."""
 
     _repr_mimebundle_ = mimebundle
 

@@ -70,9 +70,9 @@ class ProtoBuffers:
     buffers: tuple[LogicalBuffer, ...]
     allocations: tuple[BufferAllocation, ...]
     aliases: tuple[tuple[int, Instruction | None, ShapeIndex], ...]
-    """Where else a buffer is seen: its number, the instruction, the part of its result."""
+    """Other views of a buffer: its number, the instruction, and the shape index of its result."""
     events: tuple[HeapEvent, ...]
-    """Of all heaps, in order."""
+    """Events of all heaps, in order."""
 
 
 def read_buffers(data: bytes, name: str = "") -> ProtoBuffers | None:

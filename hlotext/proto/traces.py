@@ -88,9 +88,9 @@ class DeviceTime:
     """Total time of one operation on one device in a trace."""
 
     device: str
-    """The name of the device's plane, `/device:GPU:0`; of a CPU `CPU`, with the number of several devices `CPU:0`."""
+    """Name of the device's plane, such as `/device:GPU:0`; `CPU`, or `CPU:0` if there are several."""
     count: int
-    """On a device its kernels, of which an operation may have several; on the CPU how often it ran."""
+    """Number of kernels, several of which may belong to one execution; on CPU, number of executions."""
     seconds: float
 
 
@@ -99,9 +99,9 @@ class OpTime:
     """Total time of one operation in a trace, including its callees."""
 
     devices: tuple[DeviceTime, ...]
-    """On each device, the slowest first."""
+    """Time on each device, slowest first."""
     launches: int = 0
-    """The host's calls that launched its kernels."""
+    """Number of host calls that launched its kernels."""
     launch_seconds: float = 0.0
     """Host time of these calls."""
 
@@ -131,20 +131,22 @@ class TracedModule:
     """A module in a trace."""
 
     name: str
-    """The module's name, without the program's id."""
+    """Name of the module, without the program id."""
     program_id: int | None
-    """The number that the trace gives it; None where it gives none."""
+    """Program id in the trace; None if there is none."""
     runs: int | None
-    """Number of runs in the trace; None if the trace does not separate runs, as on GPUs."""
+    """Number of runs; None if the trace does not separate runs, as on GPU."""
     seconds: float | None
-    """From the first operation of a run to the end of its last, for all runs together, on the device on which that took
-    longest; None where the trace does not tell runs apart."""
+    """Time from the first to the last operation of a run, summed over runs, on the slowest device;
+
+    None if the trace does not separate runs.
+    """
     times: dict[str, OpTime]
-    """Time of each operation, by its name in the module; empty if the trace has no times of operations."""
+    """Time of each operation, by name; empty if the trace has no operation times."""
     _read: Any = attrs.field(repr=False)
     _module: Module | None = attrs.field(default=None, repr=False)
     notes: tuple[str, ...] = ()
-    """Runs that were cut off, and kernels that name no operation: how many were joined, and how many stay open
+    """Truncated runs, and kernels that name no operation, with the number assigned and unassigned
     (`thunks.with_kernels_named`)."""
 
     @property
@@ -180,11 +182,11 @@ class Trace:
     """A profiler's trace, reduced to modules and their operations."""
 
     modules: tuple[TracedModule, ...]
-    """The programs whose modules it holds, in the order of the file."""
+    """Programs whose modules are in the trace, in file order."""
     others: tuple[str, ...]
-    """Names of programs that ran, and whose modules it does not hold."""
+    """Names of executed programs whose modules are not in the trace."""
     unnamed: Mapping[str, tuple[Kernel, ...]] = attrs.field(factory=dict, repr=False)
-    """Kernels and copies of each GPU that name no operation, as those of command buffers."""
+    """Kernels and copies by GPU that name no operation, such as those of command buffers."""
 
     _repr_mimebundle_ = mimebundle
 

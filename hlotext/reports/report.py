@@ -20,10 +20,10 @@ class FindingsReport:
     code_of: Callable[[str], Code]
     """Description of a code; used for titles, and by SARIF for pages."""
     version: str
-    """Of hlotext."""
+    """Version of hlotext."""
     gone: int = 0
     """Baselined findings that no longer occur."""
     total: int | None = None
     """Total number of findings, if a limit was given; `findings` has the first ones."""
     with_origin: bool = False
-    """True to show people the operation of the source program behind a finding, and its cost."""
+    """True to show the operation of the source program and the cost with each finding."""

@@ -58,9 +58,9 @@ class Pipeline:
     passes: tuple[Pass, ...] = attrs.field(converter=_as_tuple)
     name: str = "pipeline"
     verify: bool = True
-    """Checks the graph after each pass, and whether `hlotext.verify` finds anything that it did not find before."""
+    """Validate the graph after each pass, and report new findings of `hlotext.verify`."""
     dump_to: Path | None = None
-    """A folder for the module's text after each pass, under the names that XLA gives such files; None: none is written."""
+    """Folder for the module's text after each pass, with file names as in XLA; None dumps nothing."""
 
     def following(self, platform: str = "", age: Age = "") -> Pipeline:
         """This pipeline with each pass as `Pass.following` returns it.

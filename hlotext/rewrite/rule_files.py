@@ -40,9 +40,9 @@ class FileRule:
 
     rule: RewriteRule
     line: int
-    """The line in which its table begins."""
+    """Line of the rule's table in the file."""
     example: str = ""
-    """A module on which it fires; empty: none is given."""
+    """A module on which the rule fires; empty if none is given."""
 
 
 @attrs.frozen

@@ -34,7 +34,7 @@ class Column:
     type: str
     """One of `TYPES`."""
     unit: str
-    """`bytes`, `operations`, ...; empty for what is no quantity."""
+    """`bytes`, `operations`, etc.; empty for columns that are not quantities."""
     doc: str
     is_nullable: bool
 
@@ -48,7 +48,7 @@ class TableSchema:
     """Meaning of a row."""
     columns: tuple[Column, ...]
     is_basic: bool
-    """True if built by default: all of these take about as long as reading the text."""
+    """True if built by default; all basic tables together take about as long as parsing."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ class CaptureBlocker:
     code: str
     """"kind", "category", "version", "handler", "inside", "loop-offset", "async", "filter" or "short"."""
     message: str
-    """In words, with what would have to change."""
+    """The reason in words, and what would have to change."""
     thunk: Thunk | None = None
     """The blocking thunk, which may be nested in the one that ended the run."""
 
@@ -87,15 +87,15 @@ class CaptureRun:
 
     thunks: tuple[Thunk, ...]
     is_captured: bool
-    """False where the run is shorter than `xla_gpu_graph_min_graph_size`."""
+    """False if the run is shorter than `xla_gpu_graph_min_graph_size`."""
     ended_by: Thunk | None
     """The next thunk, which cannot be captured; None at the end of the sequence."""
     cause: CaptureBlocker | None
-    """Why that thunk cannot be captured; None at the end of the sequence."""
+    """Reason why that thunk cannot be captured; None at the end of the sequence."""
     holder: Thunk | None
-    """The while or conditional in whose body or branch the run is; None in the outermost sequence."""
+    """The while or conditional whose body or branch contains the run; None in the outermost sequence."""
     too_short: CaptureBlocker | None = None
-    """Why the run itself was not captured."""
+    """Reason why the run itself was not captured; None if it was."""
 
 
 class Capture:

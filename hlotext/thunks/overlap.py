@@ -14,9 +14,9 @@ class Overlap:
 
     start: Thunk
     done: Thunk | None
-    """None where it ends in another sequence, as in a pipelined loop."""
+    """The done; None if it is in another sequence, as in a pipelined loop."""
     between: tuple[Thunk, ...]
-    """The thunks of the sequence after the start and before the done, or to the end of the sequence if there is none."""
+    """Thunks of the sequence after the start and before the done, or until the end of the sequence."""
 
 
 def overlaps(thunks: Thunks) -> tuple[Overlap, ...]:

@@ -28,15 +28,15 @@ class Thunks:
     module: Module | None = attrs.field(default=None, repr=False)
     options: Any = attrs.field(default=None, repr=False)
     age: XlaAge | None = None
-    """The age of XLA whose rules were taken, for what was predicted."""
+    """Age of the XLA version whose rules were used; None if read from files."""
     notes: tuple[ThunkNote, ...] = ()
     ended: tuple[CaptureRun, ...] = ()
-    """After `with_command_buffers`: every run of convertible thunks, captured or not, and what ended it."""
+    """After `with_command_buffers`: every run of convertible thunks, captured or not, with its blocker."""
     is_predicted: bool = True
     shows_neighbours: bool = False
-    """For thunks that were read: True if the text lists conflicting neighbours, as it does since 2026-03."""
+    """True if the text that was read lists conflicting neighbors, as it does since 2026-03."""
     buffers: Any = attrs.field(default=None, repr=False)
-    """The slices that thunks read and write (`thunks.buffers.Uses`); None where they are unknown."""
+    """Buffer slices that thunks read and write (`thunks.buffers.Uses`); None if unknown."""
 
     def walk(self) -> Iterator[Thunk]:
         """Yields all thunks in pre-order, which is the order of XLA's text."""

@@ -27,13 +27,13 @@ class Launch:
     kernel: str
     """Name of the kernel in the PTX, which several instructions may share."""
     grid: tuple[int, int, int]
-    """Blocks in x, y and z."""
+    """Number of blocks in x, y and z."""
     threads: tuple[int, int, int]
-    """Threads of a block in x, y and z."""
+    """Threads per block in x, y and z."""
     shared_memory: int | None = None
-    """Bytes of shared memory for each block; None where the text does not say."""
+    """Bytes of shared memory per block; None if unknown."""
     cluster: tuple[int, int, int] | None = None
-    """Blocks of a cluster, if it is launched in clusters."""
+    """Blocks per cluster; None if not launched in clusters."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -41,24 +41,24 @@ class Thunk:
     """A step executed by the runtime. Compared by identity."""
 
     kind: str
-    """XLA's name of the kind: "kCopy" on GPU, "copy" on CPU. Kinds that this release does not know are kept."""
+    """XLA's name of the kind: "kCopy" on GPU, "copy" on CPU. Unknown kinds are kept."""
     number: int | None = None
-    """XLA's thunk id (GPU), in order of emission from 1; 0 for thunks that passes made; None on CPU."""
+    """XLA's thunk id (GPU), in order of emission from 1; 0 for thunks created by passes; None on CPU."""
     instruction: Instruction | None = attrs.field(default=None, repr=False)
     """Executed instruction; None if read from a file without a module, or if the thunk covers several."""
     name: str | None = None
-    """Name of the instruction as XLA annotates the thunk; None where the text does not say."""
+    """Name of the instruction in XLA's annotation of the thunk; None if unknown."""
     children: tuple[tuple[str, tuple[Thunk, ...]], ...] = attrs.field(default=(), repr=False)
     """Nested sequences by label: "condition", "body", "branch_0" ... in the order of HLO, "nested", "called"."""
     facts: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     """Further facts, by name: `start` (number of the async start that a done waits for), `stream`, `target` (of a
     custom call), `is_host_copy`, `trip_count`, `launch` (a Launch), `description` (text of a dump)."""
     previous: Thunk | None = attrs.field(default=None, init=False, repr=False)
-    """Nearest earlier thunk of the same sequence with a buffer conflict; None for none, and where buffers are unknown."""
+    """Nearest earlier thunk of the sequence with a buffer conflict; None if there is none, or if buffers are unknown."""
     next: Thunk | None = attrs.field(default=None, init=False, repr=False)
     """Nearest later thunk of the same sequence with a buffer conflict."""
     shown_previous: int | None = attrs.field(default=None, init=False, repr=False)
-    """For a thunk that was read: the id of `previous` in the text."""
+    """Id of `previous` in XLA's text, for a thunk that was read; None if predicted."""
     shown_next: int | None = attrs.field(default=None, init=False, repr=False)
 
     @property

@@ -22,26 +22,26 @@ class Action:
     """Message for the module in which it saves most."""
     help: str
     is_error: bool
-    """True if the module does not run as it is."""
+    """True if the module cannot run as it is."""
     is_proved: bool
-    """True if the text shows that it can be avoided; otherwise it costs much and may be necessary."""
+    """True if the text proves that the cost is avoidable; otherwise it may be necessary."""
     seconds: float | None
-    """Saved in one run of each of the modules; None where it is not known."""
+    """Time saved in one run of each module together; None if unknown."""
     peak_bytes: int | None
-    """By how much the peak falls, in the module where it falls most; likewise."""
+    """Largest reduction of peak memory in any module; None if unknown."""
     value: float
-    """The larger of the seconds as a share of those of all modules, and the bytes as a share of the largest peak."""
+    """The larger of seconds relative to all modules and bytes relative to the largest peak. Sort key."""
     share: float
-    """The share of its own module, the one in which it saves most, as lint tells it (see `Finding.share`)."""
+    """`Finding.share` in the module where it saves most."""
     basis: str
-    """The chip and trip counts that the seconds rest on."""
+    """Chip and trip counts that the seconds are based on."""
     file: str
     line: int
-    """The Python line; 0 where the text names none."""
+    """Python line; 0 if unknown."""
     modules: tuple[str, ...]
-    """Indices of the modules, the one in which it saves most first."""
+    """Indices of the modules, the one with the largest saving first."""
     instruction: str
-    """Its name in the first of these."""
+    """Name of the instruction in the first of these modules."""
 
     @property
     def is_priced(self) -> bool:

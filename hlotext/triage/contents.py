@@ -35,23 +35,23 @@ class Role(enum.Enum):
     """Role of an array in the program."""
 
     WEIGHTS = "weights"
-    """Arguments that are only read and have a usual name of parameters: `params['w']`."""
+    """Read-only arguments with a typical parameter name, such as `params['w']`."""
     EMBEDDINGS = "embeddings"
-    """Arguments that are only read, by a gather of slices."""
+    """Read-only arguments that are read by gathers of slices."""
     STATE = "state"
-    """Arguments whose new value is a result: donated ones, and parameters and the state of loops also without donation."""
+    """Arguments whose new value is a result: donated ones; also parameters and loop state without donation."""
     CACHES = "caches"
-    """Arguments partly updated, whether donated or not, such as a KV cache."""
+    """Arguments that are partially updated, donated or not, such as a KV cache."""
     INPUTS = "inputs"
-    """Arguments that are only read: integers of 32 bits and more and booleans (tokens, positions, masks, keys), and those
-    with a usual name of a batch."""
+    """Read-only integers of 32 bits or more and booleans (tokens, positions, masks, keys), and arguments with a typical
+    batch name."""
     READ_ONLY = "read only"
-    """Other arguments that are only read: the text does not tell weights and batches of floating point apart."""
+    """Other read-only arguments, which may be weights or floating-point batches."""
     RESULTS = "results"
     """Results in memory of their own."""
     CONSTANTS = "constants"
     TEMPORARIES = "temporaries"
-    """Everything else that is live at the peak: activations, mostly."""
+    """Everything else live at the peak, mostly activations."""
 
 
 @attrs.frozen
@@ -62,7 +62,7 @@ class Content:
     bytes: int
     arrays: int
     largest: str
-    """The largest of them: its name in the program, else its instruction."""
+    """The largest array: its name in the program, else its instruction."""
 
 
 @attrs.frozen
@@ -70,11 +70,11 @@ class Layer:
     """Temporaries of one scope at the peak; numbered layers are merged."""
 
     scope: str
-    """As the program names it, `*` in the place of what repeated layers differ in."""
+    """Scope in the program, with `*` in place of layer numbers."""
     bytes: int
     arrays: int
     largest: int
-    """Bytes of the largest one."""
+    """Bytes of the largest array."""
 
 
 def contents_of(assignment: memory.Assignment) -> tuple[tuple[Content, ...], tuple[Layer, ...]]:

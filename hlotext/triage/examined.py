@@ -27,7 +27,7 @@ class Settings:
     """Settings for examining modules."""
 
     config: lint.Config = attrs.field(factory=lint.Config)
-    """The rules of lint; its chip, where it names one, is that of all modules."""
+    """Lint configuration; its chip, if set, applies to all modules."""
 
 
 @attrs.frozen
@@ -35,7 +35,7 @@ class Examined:
     """A module with the figures used for ranking. Plain values that can be pickled."""
 
     place: str
-    """The file, or the text of a packed folder."""
+    """Path of the file, or of the text in an archive."""
     name: str
     platform: str
     """`cpu`, `gpu`, `tpu`; empty if unknown."""
@@ -43,20 +43,20 @@ class Examined:
     is_chip_assumed: bool
     instructions: int
     seconds: float
-    """The least time of one run, as `hlotext cost --chip` says; loops of unknown length run once."""
+    """Lower bound on the time of one run, as in `hlotext cost --chip`; loops of unknown trip count are counted once."""
     is_bound: bool
-    """False before optimization, see `hlotext.cost.Estimate`."""
+    """False before optimization; see `hlotext.cost.Estimate`."""
     unknown_loops: int
     unknown_calls: int
     exposed_seconds: float
-    """Part of these seconds in which the core waits for transfers."""
+    """Seconds during which the core waits for transfers."""
     sent: TrafficTotal
-    """Sent by each device in one run."""
+    """Traffic sent by each device in one run."""
     peak_bytes: int | None
     """Peak of live bytes in main memory; None if memory cannot be assigned: `memory_problem` has the reason."""
     memory_problem: str
     excess: str
-    """By how much it does not fit into the chip's main memory; empty if it fits, or either is unknown."""
+    """Memory beyond the capacity of the chip, as text; empty if it fits or is unknown."""
     contents: tuple[Content, ...]
     layers: tuple[Layer, ...]
     findings: tuple[Finding, ...]

@@ -21,16 +21,16 @@ class Triage:
     """Ranked modules, and actions over all of them."""
 
     modules: tuple[Examined, ...]
-    """The slowest first."""
+    """Modules, slowest first."""
     failures: tuple[Unexamined, ...]
     actions: tuple[Action, ...]
-    """Repairs that the text proves to be possible, the most valuable first."""
+    """Repairs proved possible by the text, most valuable first."""
     suspects: tuple[Action, ...]
-    """Large costs without such a proof, likewise."""
+    """Large costs without such a proof, most valuable first."""
     unpriced: tuple[Action, ...]
-    """Findings whose saving is not known, those proved avoidable first."""
+    """Findings of unknown saving, proved avoidable ones first."""
     repeated: tuple[tuple[str, str], ...] = ()
-    """Texts that are left out, each with the dumped text of the same module."""
+    """Skipped texts, each with the dumped text of the same module."""
 
     @property
     def fullest(self) -> tuple[Examined, ...]:

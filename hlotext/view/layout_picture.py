@@ -62,7 +62,7 @@ class LayoutPicture:
 
     shape: Shape = attrs.field(converter=_array)
     most_rows: int = MOST_ROWS
-    """Of a larger array so many rows are shown: a corner, and the border of the first tile."""
+    """Maximum number of rows; larger arrays are reduced to a corner with the border of the first tile."""
     most_columns: int = MOST_COLUMNS
 
     def __str__(self) -> str:

@@ -27,15 +27,18 @@ class Place:
     """An operation of the program that is involved in a collective."""
 
     op_name: str
-    """Empty if the text has none."""
+    """The op_name; empty if absent."""
     line: int | None
-    """Line of its innermost frame; None if the text has none, as for arguments."""
+    """Line of the innermost frame; None if absent, as for arguments."""
     file: str
-    """The file of that line; empty if the text has none."""
+    """File of that line; empty if absent."""
     opcode: str
-    """Empty where the instruction is not known."""
+    """Opcode; empty if the instruction is unknown."""
     instruction: hlo.Instruction | None
-    """Of the text before partitioning, or of `Compilation.before` where that was not dumped; None where several fit."""
+    """The instruction in the text before partitioning, or in `Compilation.before` if that was not dumped;
+
+    None if ambiguous.
+    """
 
     @property
     def label(self) -> str:
@@ -66,36 +69,42 @@ class Suggestion:
 
     kind: Literal["argument", "constraint", "result"]
     name: str
-    """`params['w1']`, the op_name of the constrained operation, or `result[0]`."""
+    """The annotated value: `params['w1']`, the op_name of the constrained operation, or `result[0]`."""
     line: int | None
-    """Of a constraint the line where it is, or is to be put; None for others."""
+    """Line of the constraint, existing or to be added; None for arguments and results."""
     spec: str
-    """The annotation to write there: `P('dp', None)`."""
+    """The suggested annotation, such as `P('dp', None)`."""
     now: str | None
-    """The annotation that is there now; None for a constraint that would be new, and where no PartitionSpec says it."""
+    """The existing annotation; None for a new constraint, or if it is not expressible as a PartitionSpec."""
     confidence: Confidence
     because: str
-    """The change and its price, in one sentence."""
+    """The change and its cost, in one sentence."""
     rule: str
     """The rule that found it, one of `hlotext.dumps.collectives.advice_rules.RULES`."""
     measured: tuple[int, int]
-    """Recompilations with changes by this rule on this platform: the number that sent less, and of how many. All that the
-    rule finds count, also those that are not suggested since they would send more."""
+    """Recompilations with changes by this rule on this platform: how many sent less, and how many there were.
+
+    Includes changes that are not suggested because they would send more.
+    """
     measured_on: str
-    """The compilers of these recompilations, such as `CPU with Shardy`."""
+    """Compilers used for these recompilations, such as `CPU with Shardy`."""
     bytes_spared: int | None
-    """Bytes that each device sends less in this collective per run of the module, 0 where it stays and others send less; None
-    where a size or a trip count is not known."""
+    """Bytes per run that each device no longer sends in this collective; 0 if only other collectives shrink;
+
+    None if a size or trip count is unknown.
+    """
     bytes_per_device: int | None
     """Increase of the annotated array in bytes per device, negative if it shrinks; None if unknown."""
     spec_axes: tuple[tuple[str, ...], ...] = ()
     """`spec` as the axes of each dimension."""
     bytes_total: int | None = None
-    """Estimated change in bytes that each device sends per run by all collectives, negative if it sends less: others may
-    vanish too, or grow with their shards. None where that is not known."""
+    """Estimated change in bytes that each device sends per run over all collectives, negative for less;
+
+    None if unknown.
+    """
     work: float = 0.0
-    """Estimated share by which the products of each device grow (0.5: half as many operations more): where an axis of the
-    batch is taken off, devices compute the same several times."""
+    """Estimated relative increase of matrix-product FLOPs per device (0.5: half as many more), where replicating along a
+    batch axis duplicates work."""
 
 
 class Deferred:
@@ -127,15 +136,18 @@ class Reason:
     cause: str
     """`reshard`, `partial`, `halo`, `program`, `pass`, `host` or `unknown`."""
     wanted_by: str | None
-    """Of a reshard what wants the other sharding: `operation`, `constraint`, `result` or `loop`; else None."""
+    """For a reshard, the consumer of the other sharding: `operation`, `constraint`, `result` or `loop`; else None."""
     user: Place | None
-    """The operation that needs it, one of several where a resharded tensor is shared; None for results of the program."""
+    """The operation that needs the collective, or one of several that share a resharded tensor;
+
+    None for results of the program.
+    """
     tensor: Place | None
-    """The tensor that is moved. Of a partial sum and of a reshard of a result the operation itself; None where unknown."""
+    """The tensor that is moved; for partial sums and reshards of a result, the operation itself. None if unknown."""
     axes: tuple[str, ...]
-    """Names of the mesh axes that it goes along, the most major first; empty where they are not known."""
+    """Names of the mesh axes involved, most major first; empty if unknown."""
     have: str | None
-    """The tensor's sharding, `P('dp', 'tp')`; None where it is not known or no PartitionSpec says it."""
+    """The tensor's sharding, as `P('dp', 'tp')`; None if unknown or not expressible as a PartitionSpec."""
     want: str | None
     """The sharding that the operation needs; None if it is unknown or not a PartitionSpec."""
     confidence: Confidence
@@ -144,27 +156,27 @@ class Reason:
     origin: str = ""
     """Origin of the sharding, in one sentence; empty if unknown."""
     scheme: str = ""
-    """The partitioning scheme that it belongs to, in one sentence, if it is intended: a gather of an FSDP weight, a
-    sum of gradients over the batch, both factors sharded along the contracted dimension."""
+    """The partitioning scheme that intends it, in one sentence: a gather of an FSDP weight, a gradient reduction over the
+    batch, a matrix product sharded along the contracted dimension. Empty if none."""
     instead: str = ""
-    """Another way to write the program that would send less, where no annotation does; empty if none is known."""
+    """Another way to write the program that would send less, if no annotation does; empty if unknown."""
     part: str = ""
-    """The collective right after partitioning; empty if that text was not dumped or does not show it."""
+    """Name of the collective right after partitioning; empty if that text was not dumped or lacks it."""
     part_kind: str = ""
-    """Kind of `part` where a later pass rewrote it into another; else empty."""
+    """Kind of `part`, if a later pass changed it; else empty."""
     readers: int = 1
     """Number of operations that read the tensor in the new sharding."""
     is_rematerialized: bool = False
-    """True where the tensor is gathered and cut again along another dimension (XLA's "involuntary full
+    """True if the tensor is gathered and then sliced along another dimension (XLA's "involuntary full
     rematerialization")."""
     have_sharding: str | None = None
-    """The tensor's HLO sharding, also where no PartitionSpec says it."""
+    """The tensor's HLO sharding, even if no PartitionSpec expresses it; None if unknown."""
     want_sharding: str | None = None
-    """The HLO sharding that is wanted, where the text before partitioning has it."""
+    """The HLO sharding that is needed, if the text before partitioning has it; else None."""
     result: int | None = None
-    """Of a reshard that a result of the program wants the number of the result."""
+    """For a reshard needed by a result of the program, the index of the result; else None."""
     doubts: tuple[str, ...] = ()
-    """Why it is not sure, or unknown, in a few words each."""
+    """Reasons for uncertainty, in a few words each."""
     _advice: Deferred = attrs.field(factory=Deferred, eq=False, repr=False)
 
     @property
@@ -183,9 +195,9 @@ class CollectiveCause:
     instruction: hlo.Instruction
     communication: Communication
     reasons: tuple[Reason, ...]
-    """One, or one for each collective that was combined into it."""
+    """One reason, or one per collective that was combined into it."""
     notes: tuple[str, ...] = ()
-    """Missing inputs that would tell more, and the flags to dump them."""
+    """Missing inputs that would tell more, with the flags that dump them."""
 
     @property
     def why(self) -> str:

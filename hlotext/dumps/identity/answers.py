@@ -32,20 +32,20 @@ class Event:
     """An event in the history of an operation."""
 
     step: Step
-    """The step that shows it."""
+    """The first step that shows the event."""
     kind: str
-    """`replaced`, `renamed`, `cloned`, `place` (it took the position of another of its kind), `partitioned`, `split`,
+    """`replaced`, `renamed`, `cloned`, `place` (took the position of another of the same kind), `partitioned`, `split`,
     `merged` or `created`."""
     name: str
     """Name from that step on."""
     before: tuple[str, ...] = ()
     """Names in the step before: several if merged, none if new."""
     pass_name: str = ""
-    """The pass that did it."""
+    """The pass responsible for it."""
     confidence: str = HIGH
     """Confidence: `high`, `medium` or `low`."""
     owner: Owner | None = None
-    """The pass with what is known of it: `is_bracket` where only the passes around are."""
+    """The pass with details; `is_bracket` if only the surrounding passes are known."""
 
 
 @attrs.frozen
@@ -54,16 +54,16 @@ class Birth:
 
     step: Step
     name: str
-    """Name there."""
+    """Name of the operation in that step."""
     confidence: str = HIGH
     candidates: tuple[str, ...] = ()
-    """The operations of that step that it may have been: one where that is sure."""
+    """Operations of that step that it may originate from; a single one if certain."""
     owner: Owner | None = None
-    """The pass that brought it."""
+    """The pass that introduced it; None if unknown."""
     history: tuple[Event, ...] = ()
     """Later events, latest first; the last is its creation, unless the program had it."""
     rebuilt: Birth | None = None
-    """Of a loop that a pass built anew to carry other state: where the loop itself is there for the first time."""
+    """For a loop that a pass rebuilt with other state, the first appearance of the original loop; else None."""
 
 
 @attrs.frozen
@@ -73,12 +73,15 @@ class Link:
     instruction: hlo.Instruction
     """An operation of `Compilation.before`."""
     rule: str
-    """The kind of the weakest link on the way: `same`, or one of `Event.kind`; `inserted` for what is read by one that a pass
-    made, or was replaced by its reader; `op_name` for one that the text marks so."""
+    """Kind of the weakest link on the way: `same`, or one of `Event.kind`;
+
+    `inserted` for operands of an operation that a pass created, or that were replaced by their reader; `op_name` for
+    links by op_name.
+    """
     confidence: str
-    """`high`, `medium` or `low`: that of the weakest link on the way."""
+    """`high`, `medium` or `low`, that of the weakest link."""
     step: Step
-    """Where that link was made."""
+    """The step with that link."""
 
 
 class Identity:

@@ -19,13 +19,13 @@ class Owner:
     """The pass responsible for what a step shows."""
 
     name: str
-    """XLA's name of the pass; of both ends what the file is called."""
+    """XLA's name of the pass; for the first and final texts, the file's name for them."""
     is_bracket: bool = False
     """True if the change happened somewhere between the step before and this one."""
     inside: str = ""
-    """The pass that was open around it, where it has another name."""
+    """The enclosing pass or pipeline, if it has another name."""
     after: str = ""
-    """Of a bracket the last pass before it that is shown."""
+    """For a bracket, the last pass shown before it."""
 
     def __str__(self) -> str:
         if self.is_bracket:

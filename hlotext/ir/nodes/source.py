@@ -47,7 +47,7 @@ class Source:
     """A text and its name. Line endings may be LF, CRLF or CR; the text is never modified."""
 
     lets_go: ClassVar[bool] = False
-    """True if instructions may be unloaded and read again later as other objects (`Module.walk`)."""
+    """True if instructions may be unloaded and parsed again later as new objects (`Module.walk`)."""
     text: str = attrs.field(repr=False)
     name: str = "<text>"
     """File name for messages."""

@@ -38,7 +38,7 @@ class XlaAge(Value):
     since: date | None = None
     until: date | None = None
     marks: tuple[str, ...] = ()
-    """The evidence in words; empty if there is none."""
+    """The evidence, in words; empty if there is none."""
 
     def has(self, change: date) -> bool:
         """True if that XLA version includes a change made on a date.

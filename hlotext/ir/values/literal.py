@@ -40,15 +40,15 @@ class Literal:
     """
 
     shape: Shape
-    """Shape of the value; of a buffer's value the array's."""
+    """Shape of the value; for a buffer, the shape of the array."""
     tuple_literals: tuple[Literal, ...] = ()
-    """The elements of a tuple; empty for non-tuples and elided tuples."""
+    """Elements of a tuple; empty for non-tuples and elided tuples."""
     is_elided: bool = False
-    """True where the text has `{...}` in place of this value; of a tuple, in place of the whole tuple."""
+    """True if the whole value is elided (`{...}`)."""
     is_bare: bool = False
-    """True if the text has one number without braces for an array with dimensions; it prints so."""
+    """True for a single number without braces in place of an array; printed the same way."""
     unknown_text: str | None = None
-    """Text of a value whose element type this release does not know; None otherwise."""
+    """Text of a value with an unknown element type; None otherwise."""
     _values: np.ndarray[Any, Any] | Callable[[], np.ndarray[Any, Any]] | None = None
     """The elements, flat and row-major, or what makes them; the one given if `is_bare`; None where no array is known."""
 

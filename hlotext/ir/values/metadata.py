@@ -23,28 +23,28 @@ class Metadata(Value):
     """
 
     op_type: str = ""
-    """The framework's operation, such as `MatMul`; empty when absent."""
+    """Operation of the framework, such as `MatMul`; empty if absent."""
     op_name: str = ""
-    """The operation's name with its scopes: `jit(f)/while/body/dot_general`; empty when absent."""
+    """Name of the operation with its scopes: `jit(f)/while/body/dot_general`; empty if absent."""
     source_file: str = ""
-    """Empty when absent, as in modules that hold stack-frame tables instead."""
+    """Source file; empty if absent, as in modules with stack-frame tables."""
     source_line: int = 0
-    """Counted from 1; 0 when absent. So are the next three."""
+    """Source line from 1, with end line and columns in the next three fields; 0 if absent."""
     source_end_line: int = 0
     source_column: int = 0
     source_end_column: int = 0
     profile_type: tuple[int, ...] = ()
     """Numbers of XLA's `ProfileType`."""
     deduplicated_name: str = ""
-    """Name of the first of several equal computations; empty when absent."""
+    """Name of the first of several identical computations; empty if absent."""
     scheduling_name: str = ""
-    """Name that the scheduler uses; XLA writes it without escapes. Empty when absent."""
+    """Name used by the scheduler, printed without escapes as in XLA; empty if absent."""
     stack_frame_id: int = 0
-    """Row of the module's StackFrames table, counted from 1; 0 when absent."""
+    """Row in the module's StackFrames table, from 1; 0 if absent."""
     metadata_payload: str | None = None
-    """None when absent."""
+    """Custom payload; None if absent."""
     other_fields: tuple[tuple[str, str], ...] = ()
-    """Fields that XLA no longer has, or does not yet have: name and the value's text, in the order given."""
+    """Fields unknown to this release: name and text of the value, in the order of the text."""
 
     @classmethod
     def of_source(cls, op_name: str, stack_frame_id: int) -> Metadata:

@@ -23,40 +23,40 @@ class PrintOptions:
     """Options of `Module.to_text`. Fields, defaults and presets are named as in XLA."""
 
     print_operand_index_annotation_interval: int = 5
-    """Distance in operands between `/*index=N*/` comments; 0 for none."""
+    """Number of operands between `/*index=N*/` comments; 0 for none."""
     print_subcomputation_mode: SubcomputationMode = SubcomputationMode.NAME_ONLY
     indent_amount: int = 0
-    """Indentation of the whole text, in units of two blanks."""
+    """Indentation of the text, in units of two spaces."""
     print_large_constants: bool = False
-    """Values of constants of more than 10 elements and of tuples; else `{...}`."""
+    """Print constants of more than 10 elements and tuples in full, rather than as `{...}`."""
     print_only_essential_constants: bool = False
     print_original_value: bool = True
     print_metadata: bool = True
-    """Metadata, metadata inside shardings, and the stack-frame tables."""
+    """Print metadata, metadata inside shardings, and the stack-frame tables."""
     print_metadata_only_op_name: bool = False
     print_backend_config: bool = True
     sort_backend_config: bool = False
     print_infeed_outfeed_config: bool = True
     compact_operands: bool = False
-    """Of more than four operands only the first four; such text cannot be read back."""
+    """Print at most four operands. Such text cannot be parsed again."""
     include_layout_in_shapes: bool = True
     print_result_shape: bool = True
     print_operand_shape: bool = False
     print_operand_names: bool = True
     print_program_shape: bool = True
-    """The signature after a computation's name."""
+    """Print the signature after a computation's name."""
     print_percent: bool = True
     print_control_dependencies: bool = True
     canonicalize_instruction_names: bool = False
-    """Names `tmp_0, tmp_1, ...`; needs `print_percent=False`, as in XLA."""
+    """Print the names `tmp_0, tmp_1, ...`; requires `print_percent=False`, as in XLA."""
     is_in_nested_computation: bool = False
     print_ids: bool = True
     canonicalize_computations: bool = False
-    """Computations in an order that follows from the calls alone."""
+    """Print computations in an order that depends on calls only."""
     print_extra_attributes: bool = True
-    """The attributes that are the opcode's own."""
+    """Print opcode-specific attributes."""
     syntax_sugar_async_ops: bool = True
-    """`all-to-all-start(...)` instead of `async-start(...), calls=...` where that says it all."""
+    """Print `all-to-all-start(...)` instead of `async-start(...), calls=...` where equivalent."""
     print_frontend_attributes: bool = True
     print_name_after_closing_brace: bool = False
     print_full_replica_group_list: bool = False
@@ -64,7 +64,7 @@ class PrintOptions:
     print_channel_id: bool = True
     print_inline_stack_frames: bool = False
     compact_gte: bool = False
-    """`%t#0` instead of a get-tuple-element; newer than the reference release."""
+    """Print `%t#0` instead of a get-tuple-element. Newer than the reference release."""
 
     @classmethod
     def default(cls) -> PrintOptions:

@@ -61,26 +61,26 @@ class Layout(Value):
     """
 
     minor_to_major: tuple[int, ...] = ()
-    """Logical dimension numbers, the fastest varying first."""
+    """Logical dimension numbers, fastest varying first."""
     tiles: tuple[Tile, ...] = ()
     """Tiles, in order of application."""
     tail_padding_alignment_in_elements: int = 1
-    """The number of elements is rounded up to a multiple of this, after tiling; 1 when absent."""
+    """Alignment of the number of elements, after tiling; 1 if absent."""
     index_type: ElementType | None = None
-    """Type of the indices of a sparse array; None when absent."""
+    """Type of the indices of a sparse array; None if absent."""
     pointer_type: ElementType | None = None
-    """Type of the pointers of a sparse array; None when absent."""
+    """Type of the pointers of a sparse array; None if absent."""
     element_size_in_bits: int = 0
-    """Bits per element in memory; 0 = the type's size in whole bytes."""
+    """Bits per element in memory; 0 for the type's size in whole bytes."""
     memory_space: int = 0
-    """0 is the default device memory; 1 is VMEM on TPU; 5 is host memory; others are the device's own."""
+    """0 is the default device memory, 1 is VMEM on TPU, 5 is host memory; other numbers are device-specific."""
     split_configs: tuple[SplitConfig, ...] = ()
     physical_shape: Shape | None = None
-    """Physical shape of a sparse array; None when absent."""
+    """Physical shape of a sparse array; None if absent."""
     dynamic_shape_metadata_prefix_bytes: int = 0
-    """Bytes in front of the data that hold the sizes of a dynamic shape; 0 when absent."""
+    """Bytes before the data that hold the sizes of a dynamic shape; 0 if absent."""
     dim_level_types: tuple[str, ...] = attrs.field(default=(), eq=False)
-    """Level types of old sparse layouts (`C+`); XLA reads and drops them, so they are neither compared nor printed."""
+    """Level types of old sparse layouts (`C+`). Like XLA, hlotext reads them but does not compare or print them."""
 
     def __str__(self) -> str:
         numbers = ",".join(map(str, self.minor_to_major))
@@ -121,17 +121,17 @@ class Shape:
     """
 
     element_type: ElementType
-    """Type of one element; `types.TUPLE`, `TOKEN`, `OPAQUE` or `BUFFER` for non-arrays."""
+    """Element type; `types.TUPLE`, `TOKEN`, `OPAQUE` or `BUFFER` for non-arrays."""
     dimensions: tuple[int, ...] = ()
-    """Sizes by logical dimension number: the bound of a bounded dynamic one, `UNBOUNDED_SIZE` for `?`."""
+    """Sizes by logical dimension number; the bound for bounded dynamic dimensions, `UNBOUNDED_SIZE` for `?`."""
     dynamic_dimensions: tuple[bool, ...] = attrs.field()
-    """For each dimension whether its size is known only at run time."""
+    """For each dimension, True if its size is only known at run time."""
     layout: Layout | None = None
-    """None if the text has none (XLA then uses the default, descending one)."""
+    """The layout; None if the text has none (XLA then uses the descending one)."""
     tuple_shapes: tuple[Shape, ...] = ()
-    """Shapes of a tuple's elements; the one array shape inside a buffer; empty otherwise."""
+    """Element shapes of a tuple; the array shape of a buffer; empty otherwise."""
     depth: int = attrs.field(eq=False, init=False)
-    """Levels of tuples in each other: 0 for an array, 1 for a tuple of arrays."""
+    """Nesting depth of tuples: 0 for an array, 1 for a tuple of arrays."""
     _text: str | None = attrs.field(default=None, eq=False, init=False)
     _text_without_layout: str | None = attrs.field(default=None, eq=False, init=False)
 

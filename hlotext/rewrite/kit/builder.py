@@ -77,9 +77,9 @@ class Builder(OpcodeMethods):
 
     computation: Computation
     place: Instruction | None = None
-    """New instructions are inserted before this one; None: at the end."""
+    """New instructions are inserted before this one; None appends."""
     like: Instruction | None = None
-    """Where metadata, frontend attributes and sharding come from; None: nowhere."""
+    """Instruction to copy metadata, frontend attributes and sharding from; None copies nothing."""
     _next: Computation | None = None
     """The computation of the module before which a new one is to stand; None: at the end."""
     _last: Instruction | None = None

@@ -37,14 +37,14 @@ class RuleProfile:
     """Time and effect of one rule."""
 
     tried: int = 0
-    """Instructions on which its pattern was tried."""
+    """Number of instructions on which the pattern was tried."""
     matched: int = 0
     applied: int = 0
-    """Matches of which the function made something; the others were taken back, if anything had been made."""
+    """Number of matches that were rewritten; the others were rolled back."""
     refused: int = 0
-    """Matches whose replacement an edit refused."""
+    """Number of matches whose edit was rejected."""
     seconds: float = 0.0
-    """In its pattern, its function and the replacement."""
+    """Time spent in pattern, function and replacement."""
 
 
 Profile: TypeAlias = dict[str, RuleProfile]

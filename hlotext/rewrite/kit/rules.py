@@ -98,11 +98,11 @@ class RewriteRule(sending.Uncopied):
     function: RewriteFunction
     options: MatchOptions = NOTHING_SKIPPED
     handler: str = ""
-    """The function of XLA that it is taken from; empty: none."""
+    """XLA function that the rule is modeled on; empty if none."""
     opcodes: frozenset[str] | None = attrs.field(init=False, eq=False, repr=False)
-    """The opcodes that it can match; None: any."""
+    """Opcodes that the rule can match; None for any."""
     is_plain: bool = attrs.field(init=False, eq=False, repr=False)
-    """True if its pattern says no more than these opcodes: the function looks at everything else."""
+    """True if the pattern consists only of opcodes, so that the function checks everything else."""
 
     def __attrs_post_init__(self) -> None:
         options = self.pattern.options or self.options

@@ -88,11 +88,11 @@ class Pass:
     ensures: ClassVar[tuple[Property, ...]] = ()
     """Properties that hold after the pass."""
     preserves_results: ClassVar[bool] = True
-    """False for a pass that makes another program on purpose."""
+    """False for a pass that changes results on purpose."""
     is_early: ClassVar[bool] = False
-    """True for a pass that decides what the compiler decides before layouts and fusions are final, and once."""
+    """True for a pass that the compiler runs once, before layouts and fusions are final."""
     is_one_round: ClassVar[bool] = False
-    """True for a pass that does one round at a time, as XLA's does: a second run may change more."""
+    """True for a pass that makes a single iteration, as in XLA, so that a second run may change more."""
 
     def following(self, platform: str = "", age: Age = "") -> Pass:
         """This pass with the options that a platform's compiler uses at some XLA age.

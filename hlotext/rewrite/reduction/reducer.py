@@ -31,10 +31,10 @@ class Reduction:
     module: Module
     """The smallest module found."""
     before: int
-    """Instructions of the module that was given."""
+    """Number of instructions in the original module."""
     after: int
     tests: int
-    """Number of times the module was tried."""
+    """Number of calls of `fails`."""
 
 
 def reduce(module: Module, fails: Callable[[Module], bool], max_tests: int = 2000) -> Reduction:
