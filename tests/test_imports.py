@@ -76,3 +76,41 @@ def test_a_command_on_dumps_loads_no_other_and_no_models() -> None:
     found = imported("from hlotext.compiler import models; models.model_of('copy-insertion', 'tpu')")
     assert not {"hlotext.compiler.copies", "hlotext.compiler.scheduling"} & {*found}
     assert "hlotext.messages.kinds" not in imported("import hlotext.messages; hlotext.messages.Message")
+
+
+COMMANDS = {
+    "check": ("check", "FILE"),
+    "diff": ("diff", "FILE", "FILE"),
+    "lint": ("lint", "FILE"),
+    "rewrite": ("rewrite", "-p", "dce", "FILE"),
+    "show": ("show", "FILE"),
+    "verify": ("verify", "FILE"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_on_a_small_text_do_without_numpy(command: str, tmp_path: Path) -> None:
+    """It takes as long to import as the command takes; nor is execution loaded, or the identity of operations over passes."""
+    path = tmp_path / "small.txt"
+    path.write_text(SMALL, encoding="utf-8")
+    words = [str(path) if word == "FILE" else word for word in COMMANDS[command]]
+    code = f"import os; os.dup2(2, 1); from hlotext.cli import main; main({words!r}, standalone_mode=False)"
+    start = "import sys\nknown = set(sys.modules)\n"
+    end = "\nprint('loaded', *sorted(set(sys.modules) - known), file=sys.stderr)"
+    run = subprocess.run(
+        [sys.executable, "-c", f"{start}{code}{end}"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    found = {*run.stderr.rpartition("loaded ")[2].split()}
+    assert f"hlotext.cli.{command}" in found
+    assert not {"numpy", "hlotext.execution.client", "hlotext.dumps.identity.graph"} & found
+
+
+def test_a_name_that_a_module_has_too_is_not_the_module() -> None:
+    """`analysis.loops` is the function, whether its module was imported before or not."""
+    for first in ("import hlotext.analysis.loops", "from hlotext.analysis.loops import Loop", ""):
+        imported(
+            f"{first}\nfrom hlotext import analysis, cost\nassert callable(analysis.loops)\nanalysis.loops"
+        )
+        imported(
+            f"import hlotext.cost.estimate\nfrom hlotext import cost\nassert callable(cost.estimate)\n{first}"
+        )

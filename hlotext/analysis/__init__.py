@@ -5,18 +5,14 @@ Facts are computed on first access and cached until the module is edited.
 
 from typing import TYPE_CHECKING
 
-from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
-from hlotext.analysis.census import Census, census
-from hlotext.analysis.loops import Loop, invariant_instructions, loops
-from hlotext.analysis.scopes import Phase, Scope, Scopes, called_lines, scopes, source_locations
-from hlotext.analysis.trip_count import most_trips, trip_count
 from hlotext.ir.lazy_imports import lazy_submodules
-from hlotext.ir.values.age import XlaAge, as_age
 
 if TYPE_CHECKING:
     from hlotext.analysis.age import age_for, age_of
     from hlotext.analysis.axes import FoundMesh, MeshSource, axes_of, mesh_of
     from hlotext.analysis.backend import Backend, backend_of, is_optimized
+    from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
+    from hlotext.analysis.census import Census, census
     from hlotext.analysis.chip_choice import ChipChoice, choose_chip
     from hlotext.analysis.communication import Communication, Interconnect, communications
     from hlotext.analysis.devices import (
@@ -27,6 +23,7 @@ if TYPE_CHECKING:
         shardings_of,
     )
     from hlotext.analysis.facts import fact
+    from hlotext.analysis.loops import Loop, invariant_instructions, loops
     from hlotext.analysis.meshes import DeviceMesh, parse_mesh
     from hlotext.analysis.metadata_propagation import MetadataSource, propagated
     from hlotext.analysis.origins import (
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
         responsible_frame,
         responsible_frames,
     )
+    from hlotext.analysis.scopes import Phase, Scope, Scopes, called_lines, scopes, source_locations
     from hlotext.analysis.shards import (
         Shard,
         argument_shards,
@@ -55,19 +53,25 @@ if TYPE_CHECKING:
         written_bytes,
     )
     from hlotext.analysis.summary import Summary, summarize
+    from hlotext.analysis.trip_count import most_trips, trip_count
+    from hlotext.ir.values.age import XlaAge, as_age
 else:
     __getattr__ = lazy_submodules(
         __name__,
-        age=("age_for", "age_of"),
+        age=("XlaAge", "age_for", "age_of", "as_age"),
         axes=("FoundMesh", "MeshSource", "axes_of", "mesh_of"),
         backend=("Backend", "backend_of", "is_optimized"),
+        call_graph=("CallEdge", "CallGraph", "call_graph"),
+        census=("Census", "census"),
         chip_choice=("ChipChoice", "choose_chip"),
         communication=("Communication", "Interconnect", "communications"),
         devices=("Devices", "CollectiveGroupMode", "devices_of", "participant_groups", "shardings_of"),
         facts=("fact",),
         metadata_propagation=("MetadataSource", "propagated"),
+        loops=("Loop", "invariant_instructions", "loops"),
         meshes=("DeviceMesh", "parse_mesh"),
         origins=("SourceLocations", "SourceLocation", "responsible_frame", "responsible_frames"),
+        scopes=("Phase", "Scope", "Scopes", "called_lines", "scopes", "source_locations"),
         shards=("Shard", "argument_shards", "is_partitioned", "largest_shards", "result_shards", "shards_of"),
         sizes=(
             "Total",
@@ -81,6 +85,7 @@ else:
             "written_bytes",
         ),
         summary=("Summary", "summarize"),
+        trip_count=("most_trips", "trip_count"),
     )
 
 __all__ = [

@@ -6,9 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from hlotext.analysis.census import census
 from hlotext.analysis.communication import communications
@@ -16,12 +14,19 @@ from hlotext.analysis.devices import devices_of, participant_groups, shardings_o
 from hlotext.analysis.facts import fact
 from hlotext.analysis.meshes import DeviceMesh, shardy_meshes
 from hlotext.analysis.shards import is_partitioned
+from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.enums import ShardingType
 from hlotext.ir.values.named_sharding import NamedSharding
 from hlotext.ir.values.sharding import OpSharding, Sharding
 from hlotext.ir.values.tile_assignment import MOST_DEVICES
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = late_module("numpy")
 
 _OWN = traits.DEVICE_IDS | traits.HOST_EFFECTS
 """Opcodes whose result, or what the host makes of it, may differ between devices with equal arguments."""

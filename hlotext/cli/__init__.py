@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from hlotext import __version__
 from hlotext.cli.usage import usage_message
 from hlotext.findings import escape
+from hlotext.ir import gc_control
 from hlotext.schemas.command_table import COMMANDS, FORMER, GROUPS, QUESTIONS, current
 from hlotext.syntax.source import inputs
 from hlotext.syntax.source.reporter import did_you_mean
@@ -73,7 +74,8 @@ class _Commands(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"hlotext.cli.{cmd_name}").command
+        with gc_control.gc_paused(collect_first=False):  # what is imported stays
+            command: click.Command = importlib.import_module(f"hlotext.cli.{cmd_name}").command
         return command
 
     def resolve_command(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
+from hlotext import execution
 from hlotext.analysis.formatting import seconds
 from hlotext.cli.common import Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
 from hlotext.cli.output import echo, emit, printable
 from hlotext.cli.usage import missing_argument
-from hlotext.execution import NotExecutable, check_rules
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes import PassOptionError, parse_passes
 from hlotext.rewrite.passes.base import PLATFORM_NAMES, Pass
@@ -152,14 +152,14 @@ def _check(paths: tuple[str, ...]) -> None:
     is_wrong = False
     for path in paths:
         try:
-            for one in check_rules(load_rules(path)):
+            for one in execution.check_rules(load_rules(path)):
                 is_wrong |= bool(one.problem)
                 echo(
                     f"{printable(path)}:{one.line}: {printable(one.name)}: {printable(one.problem) or 'fine'}"
                 )
         except OSError as error:
             raise Unreadable(f"{error.filename} cannot be read: {error.strerror}") from None
-        except (RuleFileError, NotExecutable) as error:
+        except (RuleFileError, execution.NotExecutable) as error:
             raise Unreadable(str(error)) from None
     if is_wrong:
         raise click.exceptions.Exit(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -20,11 +20,13 @@ from hlotext.analysis import (
 )
 from hlotext.analysis.chip_choice import ChipSource
 from hlotext.analysis.chips import Chip
-from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.texts import compilation_beside
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.syntax.source.file_text import FileSource
+
+if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
 
 _MOST_COUNTED = 150_000
 """Instructions of a module up to which its cost is counted for a summary."""

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any
 
 import hlotext as hlo
+from hlotext import thunks
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import Unreadable
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import Output
 from hlotext.syntax.source.inputs import is_binary, read_data
-from hlotext.thunks import with_kernels_named
 
 
 def trace_of(place: str) -> hlo.proto.Trace | None:
@@ -22,7 +22,7 @@ def trace_of(place: str) -> hlo.proto.Trace | None:
         data, name = read_data(place)
         if not is_binary(data) or isinstance(data, str) or hlo.proto.kind_of(data, name) != hlo.proto.TRACE:
             return None
-        return with_kernels_named(hlo.proto.read_trace(data, name))
+        return thunks.with_kernels_named(hlo.proto.read_trace(data, name))
     except (hlo.InputError, hlo.ProtoError):
         return None  # whoever reads it as modules says what is wrong
     except ImportError as error:

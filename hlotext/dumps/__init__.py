@@ -12,6 +12,7 @@ from hlotext.ir.lazy_imports import lazy_submodules
 if TYPE_CHECKING:
     from hlotext.dumps import age as age
     from hlotext.dumps import causes as causes
+    from hlotext.dumps import changes as changes
     from hlotext.dumps import collectives as collectives
     from hlotext.dumps import fingerprints as fingerprints
     from hlotext.dumps import identity as identity
@@ -31,6 +32,7 @@ __getattr__ = lazy_submodules(
     __name__,
     "age",
     "causes",
+    "changes",
     "collectives",
     "fingerprints",
     "identity",

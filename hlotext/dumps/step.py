@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import hlotext as hlo
-from hlotext.dumps.changes import Changes, changes
+from hlotext import dumps
+from hlotext.dumps import identity
 from hlotext.dumps.files import DumpFile
-from hlotext.dumps.identity.graph import state_of
-from hlotext.dumps.identity.states import usual_form
 from hlotext.dumps.stages import stages
 
 if TYPE_CHECKING:
+    from hlotext.dumps.changes import Changes
     from hlotext.dumps.compilation import Compilation
 
 UNKNOWN = "unknown"
@@ -75,8 +75,9 @@ class Step:
         if not self.index:
             return Changes(is_same_text=True)
         step = self.compilation.steps[self.index - 1]
-        old = state_of(step, usual_form(step.file.text()))
-        return changes(old, state_of(self, usual_form(self.file.text()), old), self.name)
+        old = identity.state_of(step, identity.usual_form(step.file.text()))
+        new = identity.state_of(self, identity.usual_form(self.file.text()), old)
+        return dumps.changes.changes(old, new, self.name)
 
     @functools.cached_property
     def gone(self) -> Mapping[tuple[str, object], Sequence[str]]:

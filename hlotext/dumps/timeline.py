@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import attrs
 
 import hlotext as hlo
-from hlotext.dumps.changes import Changes, changes
+from hlotext import dumps
+from hlotext.dumps import identity
 from hlotext.dumps.files import module_name
-from hlotext.dumps.identity.graph import state_of
-from hlotext.dumps.identity.states import State, usual_form
 from hlotext.dumps.notes import Note
 from hlotext.dumps.step import Step
 
 if TYPE_CHECKING:
+    from hlotext.dumps.changes import Changes
     from hlotext.dumps.compilation import Compilation
 
 
@@ -78,7 +78,7 @@ _LONGEST_ROUND = 8
 
 def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[TimelineEntry]:
     """The steps of a compilation, or of one stage of it, each compared with the step before. Two texts are held at a time."""
-    before: State | None = None
+    before: identity.State | None = None
     for step in compilation.steps:
         run = compilation.pass_run(step)
         took = None if run is None else run.milliseconds
@@ -87,11 +87,11 @@ def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[Tim
         if not wanted and not (following and following[0].stage == stage):
             continue
         text, note = _read(step)
-        state = None if text is None else state_of(step, text, before)
+        state = None if text is None else identity.state_of(step, text, before)
         if wanted:
             found = None
             if state is not None and (before is not None or not step.index):
-                found = changes(before or state, state, step.name)
+                found = dumps.changes.changes(before or state, state, step.name)
             yield TimelineEntry(step, found, took, note)
         before = state
 
@@ -112,7 +112,7 @@ def _read(step: Step) -> tuple[str | None, Note | None]:
         return None, Note("unreadable", "it contains several modules; a compilation has one", step.path)
     note = _odd(step, text)
     try:
-        return usual_form(text), note
+        return identity.usual_form(text), note
     except hlo.HloSyntaxError as error:
         return None, note or Note("unreadable", f"it is not HLO: {error.message}", step.path)
 

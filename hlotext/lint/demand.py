@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
+from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = late_module("numpy")
 
 
 @attrs.frozen(eq=False)

@@ -6,21 +6,26 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from hlotext.analysis import fact
 from hlotext.analysis.trip_count import Counter, counter
 from hlotext.ir.caches import weighted_cache
+from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.lint.selectors import selector
 from hlotext.lint.slots import before_loops
 from hlotext.lint.values import Value, entered, formula, is_counted
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = late_module("numpy")
 
 _SAMPLES = 4096
 """Positions at which a mask is evaluated: of its part two digits are right."""
@@ -104,7 +109,7 @@ def unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:
 # ---- masks of positions
 
 
-_Array = NDArray[Any]
+_Array: TypeAlias = "NDArray[Any]"
 
 
 def _evaluated(mask: Value, shape: Shape) -> Rate | None:
@@ -264,7 +269,7 @@ def _at(value: Value, at: list[NDArray[np.int64]], left: _Left) -> _Array:
         parts = [_at(operand, at, left) for operand in operands]
         if one.opcode in ("divide", "remainder") and not np.all(parts[1]):
             raise _UnknownError
-        return np.asarray(computed[one.opcode](*parts))
+        return np.asarray(getattr(np, computed[one.opcode])(*parts))
     raise _UnknownError
 
 
@@ -304,11 +309,9 @@ def _constant(one: Instruction) -> _Array:
 _COMPARED: Mapping[str, Callable[[_Array, _Array], object]] = {
     "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge,
 }  # fmt: skip
-_LOGICAL: Mapping[str, Callable[..., object]] = {
-    "and": np.logical_and, "not": np.logical_not, "or": np.logical_or, "select": np.where,
+_LOGICAL = {"and": "logical_and", "not": "logical_not", "or": "logical_or", "select": "where"}
+_COMPUTED = {
+    "abs": "abs", "add": "add", "divide": "floor_divide", "maximum": "maximum", "minimum": "minimum",
+    "multiply": "multiply", "negate": "negative", "remainder": "fmod", "select": "where", "subtract": "subtract",
 }  # fmt: skip
-_COMPUTED: Mapping[str, Callable[..., object]] = {
-    "abs": np.abs, "add": np.add, "divide": np.floor_divide, "maximum": np.maximum, "minimum": np.minimum,
-    "multiply": np.multiply, "negate": np.negative, "remainder": np.fmod, "select": np.where, "subtract": np.subtract,
-}  # fmt: skip
-"""Operations on positions, which are not negative: of others the quotient is not XLA's."""
+"""Numpy's names of operations on positions, which are not negative: of others the quotient is not XLA's."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from hlotext.cost import convolution_dimensions
+from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -22,6 +22,12 @@ from hlotext.lint.masks import Rate, kept_part
 from hlotext.lint.sums import adds, takes_most
 from hlotext.lint.values import Value, formula, is_counted
 from hlotext.lint.zeros import Zeros
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = late_module("numpy")
 
 _MOST_INDICES = 1 << 22
 """Indices of joined dimensions that are followed one by one; of more only their number."""

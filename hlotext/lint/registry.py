@@ -12,6 +12,7 @@ from importlib import metadata
 from inspect import isclass
 from pathlib import Path
 
+from hlotext.ir import gc_control
 from hlotext.lint import rules as _rules
 from hlotext.lint.rule import Rule
 
@@ -28,8 +29,12 @@ class RuleError(ValueError):
 def builtin_rules() -> dict[str, type[Rule]]:
     """The built-in rules by code, in order."""
     found: dict[str, type[Rule]] = {}
-    for file in pkgutil.iter_modules(_rules.__path__):
-        module = importlib.import_module(f"{_rules.__name__}.{file.name}")
+    with gc_control.gc_paused(collect_first=False):  # what is imported stays
+        modules = [
+            importlib.import_module(f"{_rules.__name__}.{file.name}")
+            for file in pkgutil.iter_modules(_rules.__path__)
+        ]
+    for module in modules:
         for value in vars(module).values():
             if isclass(value) and issubclass(value, Rule) and value.__module__ == module.__name__:
                 found[value.code] = value

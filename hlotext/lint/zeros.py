@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterable
+from typing import TYPE_CHECKING
 
 import attrs
-import numpy as np
 
 from hlotext.analysis import call_graph, fact
 from hlotext.analysis.loops import operands_first
+from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -19,6 +20,11 @@ from hlotext.lint.alike_fusions import alike
 from hlotext.lint.masks import Rate, kept_part, unbroadcast
 from hlotext.lint.selectors import is_zero, selector
 from hlotext.lint.values import Value, entered, formula, source
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = late_module("numpy")
 
 _DEEPEST = 40
 

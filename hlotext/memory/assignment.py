@@ -8,14 +8,13 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 import attrs
-import numpy as np
-import numpy.typing as npt
 
 from hlotext.analysis import Backend, ChipChoice, XlaAge, age_for, backend_of, byte_text, choose_chip
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
 from hlotext.ir import gc_control
+from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
@@ -39,7 +38,12 @@ from hlotext.memory.values import Value
 from hlotext.verify.well_formed import needs_well_formed
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from hlotext.memory.usage import LiveArray, SpaceUsage
+else:
+    np = late_module("numpy")
 
 
 @attrs.frozen(eq=False)

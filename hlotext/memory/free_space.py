@@ -11,9 +11,16 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from hlotext.ir.lazy_imports import late_module
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = late_module("numpy")
+
 
 _BLOCKS_SHIFT = 6
 _LEAST_SHIFT = 4
@@ -198,4 +205,4 @@ def _smallest(ends: NDArray[np.int64], size: int) -> int:
     return best if best >= 0 else int(ends[-1])
 
 
-_NONE = np.iinfo(np.int64).max
+_NONE = (1 << 63) - 1

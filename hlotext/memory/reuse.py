@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from hlotext.ir.lazy_imports import late_module
 from hlotext.memory.values import Range
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = late_module("numpy")
 
 Owners = Collection[int] | None
 """Allocations by number; None: any."""

@@ -5,9 +5,16 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from hlotext.ir.lazy_imports import late_module
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = late_module("numpy")
+
 
 MOST = 8_000
 """Maximum number of slots placed so: each asks for passes over all that are placed."""
@@ -106,10 +113,7 @@ class Slots:
 
 
 def _view(numbers: array[int]) -> NDArray[np.int64]:
-    return np.frombuffer(numbers, np.int64) if numbers else _NOTHING
-
-
-_NOTHING = np.zeros(0, np.int64)
+    return np.frombuffer(numbers, np.int64) if numbers else np.zeros(0, np.int64)
 
 
 _HUGE = 1 << 63

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
+from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory import peaks
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.subshapes import ShapeIndex
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = late_module("numpy")
 
 Written: TypeAlias = "Instruction | tuple[Instruction, ShapeIndex]"
 """All that an instruction writes, or one array of its result."""

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from hlotext.cost.op_cost import CannotCountError, OpCost, moved, rule
 from hlotext.cost.sizes import ShapeSizes, elements
 from hlotext.ir.caches import weighted_cache
+from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.window import Window, WindowDimension
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = late_module("numpy")
 
 _MOST_POSITIONS = 1 << 24
 """Window positions along one dimension beyond which the pairs are not counted one position at a time."""

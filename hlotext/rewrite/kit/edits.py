@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from hlotext import layout as layouts
 from hlotext.edit import structure
 from hlotext.edit.cloning import own_attributes
 from hlotext.edit.parameters import remove_unused_parameters
 from hlotext.ir.errors import EditError
+from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
@@ -31,6 +30,11 @@ from hlotext.rewrite.kit.control import replace_uses_and_control
 from hlotext.rewrite.kit.facts import moves_nothing, shape_of, static
 from hlotext.semantics.facts import VerifierOptions
 from hlotext.semantics.shardings import check_sharding
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = late_module("numpy")
 
 
 class Editor:
