@@ -8,9 +8,12 @@ import pytest
 
 import hlotext as hlo
 from hlotext import compiler
+from hlotext.analysis import Backend
+from hlotext.analysis.age import age_for
 from hlotext.compiler import value_lists
 from hlotext.compiler.ordering import Ordering
 from hlotext.compiler.remove_unnecessary_copies import _Remover
+from hlotext.compiler.resolve_interference import add_copies
 from hlotext.compiler.value_lists import Rows
 from tests import explain_pairs
 from tests.bench.kinds import MODULES
@@ -157,3 +160,43 @@ def test_comparisons_grow_with_the_copies(monkeypatch: pytest.MonkeyPatch, is_sc
     assert len(decisions) > 60
     assert compared[0] < 30 * 60
     assert looked[0] < 100 * 60
+
+
+def test_an_operation_that_overwrites_several_operands_is_edited_once() -> None:
+    """All copies of its operands are there first; rows are made of the values that copies take and give alone."""
+    text = """HloModule m
+
+f {
+  p = f32[8] parameter(0)
+  q = f32[8] parameter(1)
+  n = f32[8] negate(p)
+  m = f32[8] negate(q)
+  ROOT t = (f32[8], f32[8]) tuple(n, m)
+}
+
+ENTRY e {
+  a = f32[8] parameter(0)
+  b = f32[8] parameter(1)
+  x = f32[8] sine(a)
+  y = f32[8] sine(b)
+  unrelated = f32[8] cosine(b)
+  both = (f32[8], f32[8]) fusion(x, y), kind=kLoop, calls=f, output_to_operand_aliasing={{0}: (0, {}), {1}: (1, {})}
+  ROOT r = ((f32[8], f32[8]), f32[8]) tuple(both, unrelated)
+}
+"""
+    module = hlo.parse(text)
+    edited: list[str] = []
+
+    class _Listener:
+        def inserted(self, node: object) -> None: ...
+        def removed(self, node: object) -> None: ...
+        def modified(self, node: object) -> None:
+            edited.append(str(getattr(node, "name", "")))
+
+    with module.listen(_Listener()):
+        decisions = add_copies(module, Backend.CPU, age_for(module))
+    assert [decision.rule for decision in decisions] == ["operand in place"] * 2
+    assert edited.count("both") == 1
+    remover = _Remover(module, Backend.CPU, age_for(module))
+    taken = {value.name for value in remover.rows._nodes}
+    assert {"x", "y", "both", *(decision.instruction for decision in decisions)} == taken

@@ -72,9 +72,10 @@ def replace_use(user: Instruction, old: Instruction, new: Instruction) -> None:
     user.change(operands=[new if o is old else o for o in user.operands], typed=False)
 
 
-def replace_operand(user: Instruction, number: int, new: Instruction) -> None:
-    """Makes a user read another value at one operand."""
-    user.change(operands=[new if n == number else o for n, o in enumerate(user.operands)], typed=False)
+def replace_operands(user: Instruction, new: Mapping[int, Instruction]) -> None:
+    """Makes a user read other values at some operands."""
+    if new:
+        user.change(operands=[new.get(n, o) for n, o in enumerate(user.operands)], typed=False)
 
 
 def replace_root(home: Computation, root: Instruction) -> None:

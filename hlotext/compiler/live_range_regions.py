@@ -106,6 +106,7 @@ class RegionComparison:
 
     def __init__(self, ordering: Ordering, pairs: InPlacePairs) -> None:
         self.ordering, self.pairs = ordering, pairs
+        self._is_sequential = ordering.is_sequential
         self._saved: dict[tuple[Instruction, Instruction], int] = {}
         self._forced: dict[Instruction, list[Instruction]] = {}
 
@@ -113,10 +114,11 @@ class RegionComparison:
         """True if the values of the rows live at once (`ValuesInterfere`). Adds control dependencies where they do not."""
         if len(source) * len(result) > MOST_PAIRS:
             return True
-        first, second = self._compare(source, result), self._compare(result, source)
-        if first.overlaps and second.overlaps:
+        first = self._compare(source, result)
+        if first.overlaps and first.intercepts:
             return True
-        if first.overlaps and (first.intercepts or (where != MERGE_FIRST_RESULT and second.intercepts)):
+        second = self._compare(result, source)
+        if first.overlaps and (second.overlaps or (where != MERGE_FIRST_RESULT and second.intercepts)):
             return True
         if (
             second.overlaps
@@ -142,57 +144,61 @@ class RegionComparison:
         self, entry: RegionEntry, entries: list[RegionEntry], region: LiveRangeRegion
     ) -> RelativeLocation:
         """Where one instruction runs, seen from those of a computation."""
-        changes = self._can_intercept(entry, region)
-        total = RelativeLocation()
+        changes, always = self._can_intercept(entry, region), _always_intercepts(entry.instruction)
+        orders, intercepts = NO_OVERLAP, False
         loose: list[RegionEntry] = []
         loose_intercepts = False
         for mine in entries:
-            order, intercepts = self._between(mine, entry, changes)
+            order, is_between = self._between(mine, entry, changes, always)
             if order == UNORDERED:
                 loose.append(mine)
-                loose_intercepts |= intercepts
+                loose_intercepts |= is_between
             else:
-                total.orders = [order | (total.orders[0] if total.orders else 0)]
-                total.intercepts |= intercepts
-        if not self._force(loose, entry, total.orders[0] if total.orders else NO_OVERLAP):
-            total.orders = [UNORDERED | (total.orders[0] if total.orders else 0)]
-            total.intercepts |= loose_intercepts
-        return total
+                orders |= order
+                intercepts |= is_between
+        is_seen = len(loose) < len(entries)
+        if not self._force(loose, entry, orders):
+            orders |= UNORDERED
+            is_seen = True
+            intercepts |= loose_intercepts
+        return RelativeLocation([orders] if is_seen else [], intercepts)
 
-    def _between(self, mine: RegionEntry, other: RegionEntry, changes: bool) -> tuple[int, bool]:
+    def _between(
+        self, mine: RegionEntry, other: RegionEntry, changes: bool, always: bool
+    ) -> tuple[int, bool]:
         """Where `other` runs, seen from `mine`, and whether it comes between its value and its use.
 
-        `ComputeBetweenInstructionEntries`.
+        `ComputeBetweenInstructionEntries`. `always`: it intercepts whatever it does.
         """
         writer, use, i = mine.reads, mine.instruction, other.instruction
         order = self._order(i, use)
         if order == SAME and mine.writes != other.writes:
             order = BEFORE if mine.writes else AFTER
-        intercepts = _always_intercepts(i)
         if writer is None or not changes:
-            return order, intercepts
-        if writer.opcode == "parameter" and use.is_root:
+            return order, always
+        if writer._head.opcode == "parameter" and use.is_root:
             return order, True
-        if use.computation is writer.computation:
+        home = writer._computation
+        if use._computation is home:
             if (
-                writer.opcode == "while"
+                writer._head.opcode == "while"
                 and i.computation is writer.attributes["body"]
                 and self._order(use, i) == AFTER
             ):
                 return order, False
             if (
-                use.opcode == "while"
+                use._head.opcode == "while"
                 and i.computation is use.attributes["body"]
                 and self._order(writer, i) == BEFORE
             ):
                 return order, False
-            home = writer.computation
-            is_branch = home is not None and any(caller.opcode == "conditional" for caller in home.callers)
-            if is_branch and writer is i and writer.shape is not None and writer.shape.is_tuple:
-                return order, True
+            if writer is i and writer.shape is not None and writer.shape.is_tuple:
+                is_branch = home is not None and any(c.opcode == "conditional" for c in home.callers)
+                if is_branch:
+                    return order, True
         if order in (BEFORE, UNORDERED) and self._order(i, writer) in (AFTER, UNORDERED):
-            intercepts = True
-        return order, intercepts
+            return order, True
+        return order, always
 
     def _can_intercept(self, entry: RegionEntry, region: LiveRangeRegion) -> bool:
         """True if an instruction puts a new value into the memory (`InstructionCanIntercept`)."""
@@ -215,6 +221,13 @@ class RegionComparison:
 
     def _order(self, a: Instruction, b: Instruction, depth: int = 0) -> int:
         """Where `a` runs, seen from `b`, with what was forced (`ComputeRuntimeOrdering`)."""
+        home = a._computation
+        if self._is_sequential and home is not None and home is b._computation and a is not b:
+            # The most frequent case: nothing but the schedule decides, unless what stands first is the root.
+            places = home.order
+            is_first = places[a] < places[b]
+            if (a if is_first else b) is not home.root:
+                return BEFORE if is_first else AFTER
         known = self._known(a, b)
         if known is not None:
             return known

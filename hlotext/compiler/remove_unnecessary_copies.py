@@ -9,6 +9,7 @@ the value that is read too late is named.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -141,7 +142,7 @@ class _Remover:
         self.module, self.platform, self.age = module, platform, age
         self.flow = analyse(module)
         self.ordering = Ordering(module)
-        self.pairs = in_place_pairs(platform)
+        self.pairs, self._hint = in_place_pairs(platform), rules_of(platform).hint
         self.rows = Rows(self.ordering)
         self.gone: set[Instruction] = set()
         self.forget_edits()
@@ -154,19 +155,24 @@ class _Remover:
         for computation in module.computations:
             if not computation.is_fusion_body:
                 self.ordering.prepare(computation)
+        ends = {
+            copy: (source, result)
+            for copy in self.copies
+            if copy in self.flow.at
+            and (source := self.flow.at[copy.operands[0]][0]) is not None
+            and (result := self.flow.at[copy][0]) is not None
+        }
+        asked = set(itertools.chain.from_iterable(ends.values()))
         for buffer in find_buffers(self.flow, self.pairs):
-            self._add_row(buffer)
-        for copy in self.copies:
-            if copy not in self.flow.at:
-                continue
-            source, result = self.flow.at[copy.operands[0]][0], self.flow.at[copy][0]
-            if source is not None and result is not None:
-                self.ends[copy] = self.rows[source], self.rows[result]
+            if not asked.isdisjoint(buffer):  # nothing is ever asked of other rows
+                self._add_row(buffer)
+        for copy, (source, result) in ends.items():
+            self.ends[copy] = self.rows[source], self.rows[result]
 
     def forget_edits(self) -> None:
         """Looks at the graph anew after an edit."""
         self.uses_before = UsesBefore(
-            self.ordering, self.flow, sharing_of(self.flow, self.platform), self.age
+            self.ordering, self.flow, Sharing(self.flow, self.pairs, self._hint), self.age
         )
 
     def _add_row(self, buffer: Buffer) -> None:

@@ -14,7 +14,7 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.analysis.age import age_for
 from hlotext.compiler.decision import Decision
-from hlotext.compiler.deep_copy import Copier, add_control, replace_operand, replace_root, replace_use
+from hlotext.compiler.deep_copy import Copier, add_control, replace_operands, replace_root, replace_use
 from hlotext.compiler.platforms import platform_of
 from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
@@ -183,19 +183,18 @@ class _Adder:
 
     def _in_place(self, i: Instruction) -> None:
         """A copy of each operand that an operation overwrites (`AddCopiesForInPlaceOperation`)."""
-        copied: set[int] = set()
+        copied: dict[int, Instruction] = {}
         for number in self._overwritten(i):
             if number in copied or number >= len(i.operands):
                 continue
             operand = i.operands[number]
             if _DISJOINT in i.frontend_attributes and all(user is i for user in operand.users):
                 continue
-            copied.add(number)
-            new, copies = self.copier.deep_copy(operand)
-            replace_operand(i, number, new)
+            copied[number], copies = self.copier.deep_copy(operand)
             for copy in copies.values():
                 self._note(copy, "operand in place", f"{i.name} overwrites {operand.name}, which others may still read",
                            i, operand)  # fmt: skip
+        replace_operands(i, copied)
 
     def _overwritten(self, i: Instruction) -> Iterator[int]:
         pairs: Sequence[Pair] = self.pairs.of(i)

@@ -54,8 +54,11 @@ class Worklist(Driver):
         with self.module.listen(self):
             while True:
                 before = self.total
+                rules, of_any = self._by_opcode, self._of_any
                 for computation in reversed(tuple(self.computations())):
-                    wanted = [i for i in reversed(computation.instructions) if self.rules_for(i.opcode)]
+                    wanted = [
+                        i for i in reversed(computation._instructions) if rules.get(i._head.opcode, of_any)
+                    ]
                     self.pending.update(dict.fromkeys(wanted))
                 while self.pending:
                     i = self.pending.popitem()[0]
