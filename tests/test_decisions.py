@@ -214,8 +214,8 @@ ENTRY e {{ x = f32[] parameter(0)  ROOT y = f32[] parameter(1) }}"""
     [
         ("f32[2,3] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
          "index_vector_dim=1, slice_sizes={1,3}", "the gather of 2x3"),
-        ('f32[4] custom-call(x, x), custom_call_target="__cublas$gemm"', "the product of 4x3 and 4x3"),
-        ('f32[4] custom-call(x), custom_call_target="mine"', "mine on 16 B"),
+        ('f32[4] custom-call(x, x), custom_call_target="__cublas$gemm"', "the matmul of 4x3 and 4x3"),
+        ('f32[4] custom-call(x), custom_call_target="mine"', "the custom call mine (16 B)"),
     ],
 )  # fmt: skip
 def test_operations_in_words(line: str, words: str) -> None:

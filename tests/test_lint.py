@@ -295,7 +295,7 @@ ENTRY main {
 def test_what_is_computed_from_a_batch_is_no_new_state() -> None:
     """Three parameters, and not the rewards that an error is computed of."""
     (finding,) = lint.lint_source(Source(_REWARDS), lint.Config(select=("M103",))).findings
-    assert finding.message.startswith("3 arguments, 3.00 MiB together, are updated")
+    assert finding.message.startswith("3 arguments, 3.00 MiB in total, are updated")
 
 
 def test_a_baseline_counts() -> None:

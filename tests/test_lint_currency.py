@@ -150,7 +150,7 @@ def test_half_of_a_joined_product_can_be_the_same() -> None:
         "  square = f32[256,256]{1,0} slice(products), slice={[0:256], [256:512]}, metadata={} //",
     ).replace(", metadata={} //, lhs_contracting_dims={1}, rhs_contracting_dims={0}", "")
     (finding,) = only(joined)
-    assert finding.message.startswith("a part of the product of 256x256 and 256x512 is recomputed")
+    assert finding.message.startswith("a part of the matmul of 256x256 and 256x512 is recomputed")
 
 
 def test_terms_of_a_product_can_be_the_same() -> None:
@@ -163,7 +163,7 @@ def test_terms_of_a_product_can_be_the_same() -> None:
     )
     messages = [finding.message for finding in only(joined)]
     assert any(
-        one.startswith("a part of the product of 256x512 and 512x256 is recomputed") for one in messages
+        one.startswith("a part of the matmul of 256x512 and 512x256 is recomputed") for one in messages
     )
     assert "fixed @ w[:k]" in only(joined)[0].help
     changing = joined.replace("concatenate(kept, kept)", "concatenate(x, kept)")

@@ -376,7 +376,7 @@ def test_a_reshard_is_told_with_the_annotation_that_spares_it(
         result = next(iter(lint.lint_files([text], config)))
         assert result.linted is not None
         (finding, *_) = [one for one in result.linted.findings if tensor in one.message]
-        assert "for another sharding, each device sends" in finding.message
+        assert "reshards an array, each device sends" in finding.message
         assert suggested in finding.help
         assert "recompilations on" in finding.help
         assert finding.waste == "sent"
@@ -443,7 +443,7 @@ def test_a_gather_written_by_hand_has_no_sharding_to_change() -> None:
     text = (support.DATA / "lint" / "C108.txt").read_text().split("\n\nHloModule silent")[0]
     config = lint.Config(select=("C108",), chip="v5e", **support.SAY_ALL)
     (finding,) = lint.run(hlo.parse(text), config)
-    assert "change the sharding" in (finding.help or "")
+    assert "reshard before the slice" in (finding.help or "")
     by_hand = text.replace(" // expect", ', metadata={op_name="jit(f)/shard_map/all_gather"} // expect')
     (finding,) = lint.run(hlo.parse(by_hand), config)
     assert "use lax.all_to_all instead of the all-gather and the slice" in (finding.help or "")
@@ -459,7 +459,7 @@ def test_bytes_are_of_as_many_rounds_as_seconds(rounds: int) -> None:
     config = lint.Config(select=("C101",), chip="v5e", trips={"body": rounds}, **support.SAY_ALL)
     (finding,) = lint.run(module, config)
     assert finding.bytes == 7 * 65536 * 4 * rounds
-    assert finding.message.endswith("each device sends 1.75 MiB in each")
+    assert finding.message.endswith("each device sends 1.75 MiB per iteration")
     assert finding.seconds == pytest.approx(
         sum(one.seconds for one in cost.estimate(module, chip("v5e"), trips={"body": rounds}).transfers)
     )
@@ -484,7 +484,7 @@ def test_only_what_stays_is_to_be_gathered_before_the_loop() -> None:
     (partly,) = lint.run(hlo.parse(fixed), config)
     assert (
         partly.help
-        == "shard the operand as it is used, or gather what the loop does not change once, before the loop"
+        == "shard the operand as it is used, or gather the loop-invariant operands once, before the loop"
     )
 
 

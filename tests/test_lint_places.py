@@ -135,7 +135,7 @@ def test_silence_on_the_command_line() -> None:
     result = run("lint", DUMP, "--explain-silence", "c102")
     assert result.exit_code == 0
     assert (
-        "no operation matches the rule: the nearest is all_gather.3, but this does not hold: a collective in"
+        "no operation matches the rule: the nearest is all_gather.3, but it is not true that a collective in"
         in result.stdout
     )
     assert run("lint", DUMP, "--explain-silence", "C999").exit_code == 2
@@ -153,9 +153,7 @@ ENTRY %e (x: f32[64,64]) -> f32[64,64] {
 def test_the_condition_that_failed_is_named() -> None:
     """With the values that it compares; a product without a one-hot matrix is no one-hot matrix of 0 classes."""
     (silence,) = lint.explain_silence(Source(ONE_HOT), "D107")
-    assert silence.reason == (
-        "the rule does not apply because no operand of a product is known to be one-hot"
-    )
+    assert silence.reason == ("the rule does not apply because no operand of a matmul is known to be one-hot")
     assert silence.details == ()
     sharded = (support.CORPUS / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt").read_text()
     (silence,) = lint.explain_silence(Source(sharded), "C110")
@@ -312,7 +310,7 @@ def test_what_stops_the_last_candidate_of_an_inner_loop_is_told() -> None:
     text = (support.DATA / "lint" / "G124.txt").read_text().partition("\nHloModule silent")[0]
     (silence,) = lint.explain_silence(Source(text.replace("8,1024", "512,1024")), "G124")
     assert silence.reason == (
-        "no operation matches the rule: the nearest is loop, but one product over all iterations would take as long"
+        "no operation matches the rule: the nearest is loop, but one matmul over all iterations would take as long"
     )
 
 
@@ -321,8 +319,8 @@ def test_a_rule_of_several_forms_says_why_of_each() -> None:
     (silence,) = lint.explain_silence(Source(ONE_HOT), "D101", lint.Config(profile=Backend.TPU))
     assert silence.reason == "none of the rule's 7 patterns matches"
     told = dict(line.split(": ", 1) for line in silence.details)
-    assert told["Products, and the operations around them, in a wide type although the data was narrow"] == (
-        "the rule does not apply because every product with f32 operands also depends on wide data"
+    assert told["Matmuls, and the operations around them, in a wide type although the data was narrow"] == (
+        "the rule does not apply because every matmul with f32 operands also depends on wide data"
     )
     weights = told["f32 weights that a program without a backward pass only reads"]
     assert weights.startswith(

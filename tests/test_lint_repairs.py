@@ -31,7 +31,7 @@ def outcome(text: str, code: str) -> tuple[lint.Finding, hlo.findings.finding.Re
 
 @pytest.mark.parametrize(
     ("code", "edit"),
-    [("G116", "1 instruction moved out of loop"), ("C113", "1 all-reduce moved behind loop")],
+    [("G116", "1 instruction moved out of loop"), ("C113", "1 all-reduce moved after loop")],
 )
 def test_what_a_finding_says_it_saves_is_what_the_edit_saves(code: str, edit: str) -> None:
     found, done = outcome(case(code), code)

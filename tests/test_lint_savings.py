@@ -406,7 +406,7 @@ def test_of_few_iterations_only_what_small_arrays_give_again_is_told() -> None:
     few = text.replace("f32[64,4096]", "f32[8,4096]").replace("constant(64)", "constant(8)")
     finding = only(few, "M116")
     assert finding.peak_bytes == pytest.approx(7 * 4 * 1024 * 4, rel=0.03)
-    assert "those of each from 4.00 KiB or less" in finding.message
+    assert "those of each iteration from at most 4.00 KiB" in finding.message
     large = few.replace(
         "wide = f32[4,1024]{1,0} broadcast(h), dimensions={1}",
         "wide = f32[4,1024]{1,0} iota(), iota_dimension=1",
@@ -531,7 +531,7 @@ def test_without_a_broadcast_nothing_writes_it_and_products_read_the_original() 
     ("op_name", "says", "not_"),
     [
         ("jit(f)/repeat/broadcast_in_dim", "jnp.repeat", "softmax"),
-        ("jit(f)/attention/div", "scale the product's result", "jnp.repeat"),
+        ("jit(f)/attention/div", "scale the matmul result", "jnp.repeat"),
         ("jit(f)/add", "split its dimensions", "jnp.repeat"),
     ],
 )
@@ -606,7 +606,7 @@ def test_caches_that_a_scan_turns_save_what_carrying_them_in_the_right_layout_do
     (finding,) = lint.run(hlo.load(path), lint.Config(select=("M112",), chip="v5e"))
     assert finding.seconds == pytest.approx(1.616e-3 - 0.743e-3, rel=0.01)
     assert finding.peak_bytes == 512 << 20
-    assert finding.message.startswith("a loop takes 2 arrays, 512 MiB together, as xs")
+    assert finding.message.startswith("a loop takes 2 arrays, 512 MiB in total, as xs")
     assert finding.places == 1
     assert "Layout.AUTO" in finding.help
 
@@ -633,10 +633,10 @@ ENTRY main {
     [
         (
             "jit(f)/sharding_constraint",
-            "shard the product as the with_sharding_constraint at f.py:15 asks for: ",
+            "shard the matmul result as the with_sharding_constraint at f.py:15 requires: ",
         ),
-        ("jit(f)/exp", "shard the product as exp at f.py:15 uses it: "),
-        ("", "shard the product as its users are: "),
+        ("jit(f)/exp", "shard the matmul result as exp at f.py:15 uses it: "),
+        ("", "shard the matmul result as its users are sharded: "),
         ("jit(f)/shard_map/dynamic_slice", "slice out the device's own part of the operands first"),
     ],
 )
@@ -647,7 +647,7 @@ def test_a_product_of_which_each_device_keeps_its_part_is_a_matter_of_shardings(
     named = f', metadata={{op_name="{op_name}" source_file="f.py" source_line=15}}' if op_name else ""
     finding = only(OWN_ROWS.replace("PLACE", "multiply").replace("NAMED", named), "G118")
     assert finding.message == (
-        "each device uses only its own 256 of 1,024 indices of dimension 0 of the product of 1024x512 and 512x2048"
+        "each device uses only its own 256 of 1,024 indices of dimension 0 of the matmul of 1024x512 and 512x2048"
     )
     assert finding.help.startswith(advice)
 
@@ -656,7 +656,7 @@ def test_a_product_of_which_every_device_uses_the_same_part_is_cut_before() -> N
     """The place of the slice does not depend on the device."""
     text = OWN_ROWS.replace("PLACE(number, rows)", "add(rows, rows)").replace("NAMED", "")
     finding = only(text, "G118")
-    assert finding.message.startswith("only 256 of 1,024 indices of dimension 0 of the product of ")
+    assert finding.message.startswith("only 256 of 1,024 indices of dimension 0 of the matmul of ")
     assert finding.help.startswith("slice first")
 
 
@@ -966,7 +966,7 @@ def test_a_gradient_that_leaves_the_loop_takes_its_additions_along() -> None:
     )
     finding = only(joined, "G124", profile=Backend.GPU, chip="h100")
     assert finding.message.startswith(
-        "a part of the product of 32x1536 and 32x2048 is computed in each of 1,600"
+        "a part of the matmul of 32x1536 and 32x2048 is computed in each of 1,600"
     )
     before, after = (cost.estimate(hlo.parse(text), "h100").seconds for text in (joined, apart))
     assert finding.seconds == pytest.approx(before - after, rel=0.1)
@@ -1015,7 +1015,7 @@ def test_products_of_the_gradient_go_with_rows_side_by_side() -> None:
     """Also behind the padding with which the GPU compiler splits a sum. What is left reads and writes the rows of edges."""
     text = BOTH_ENDS.replace("ELSE", "").replace("ALSO", "")
     finding = only(text, "G119", chip="h100")
-    assert "and so are they in 2 products of its gradient" in finding.message
+    assert "also in 2 matmuls of the gradient" in finding.message
     seconds = {one.name: one.seconds for one in cost.estimate(hlo.parse(text), "h100").instructions}
     row = lint.make_context(hlo.parse(text), chip="h100").prices.reading(4 * 65530 * 256)
     products = seconds["sent"] + seconds["parts"] + seconds["of_rows"]
@@ -1037,9 +1037,9 @@ def test_rows_side_by_side_are_multiplied_before_the_gather_on_tpu_where_a_gradi
     )
     both = text[:start] + anew + text[end:]
     on_tpu = only(both, "G119", profile=Backend.TPU, chip="v5e")
-    assert "and so are they in 2 products of its gradient" in on_tpu.message
+    assert "also in 2 matmuls of the gradient" in on_tpu.message
     other = both.replace("concatenate(from.2, to.2, edges)", "concatenate(from.2, to.2, given)")
-    assert "and so are they in 1 product of its gradient" in only(other, "G119", profile=Backend.TPU).message
+    assert "also in 1 matmul of the gradient" in only(other, "G119", profile=Backend.TPU).message
     forward = both.replace("dot(again, given)", "dot(given, given)").replace(
         "dot(given, w)", "custom-call(given)"
     )
@@ -1164,7 +1164,7 @@ def test_state_whose_rows_are_gathered_in_each_iteration_costs_the_gathers() -> 
     """As the caches of a beam search. What is gathered of something else, or computed with, is no order of rows."""
     finding = only(BEAMS, "M111", chip="h100")
     assert finding.message.startswith(
-        "8.00 MiB of the loop's state is gathered in another order of rows in each of 256"
+        "8.00 MiB of loop state is gathered into another row order in each of 256"
     )
     assert finding.severity.value == "note"
     seconds = {one.name: one.seconds for one in cost.estimate(hlo.parse(BEAMS), "h100").instructions}

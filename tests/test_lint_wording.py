@@ -71,4 +71,4 @@ ENTRY main {
 
 def test_a_product_to_which_something_is_added_is_named_as_the_product() -> None:
     """Its bias or the residual says nothing of what takes the memory."""
-    assert wording.written(hlo.parse(ADDED).entry.root) == "the product of 64x32 and 32x16"
+    assert wording.written(hlo.parse(ADDED).entry.root) == "the matmul of 64x32 and 32x16"

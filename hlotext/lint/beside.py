@@ -117,7 +117,7 @@ _MOSTLY = 0.9
 
 
 def _is_beside_product(one: Communication) -> bool:
-    """True if a product makes its operand, or piece by piece takes what comes of its result.
+    """True if a matmul makes its operand, or piece by piece takes what comes of its result.
 
     Not so the gather of arguments, before which nothing runs; but a round of a loop may gather what the next one takes.
     """

@@ -183,7 +183,7 @@ class Condition:
             return self._of_several(node.args[0], name, wanted)
         meaning = _meaning(self._function(node.func))
         if meaning:
-            return f"this does not hold: {meaning}" if wanted else meaning
+            return f"it is not true that {meaning}" if wanted else meaning
         return self._having(node, wanted) if name == "get" else ""
 
     def _of_several(self, node: ast.expr, name: str, wanted: bool) -> str:

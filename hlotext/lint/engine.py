@@ -64,7 +64,7 @@ def _run(module: Module, config: Config, file: str, compilation: Compilation | N
     except RuleError:  # a plugin that is no rule fails every file alike
         raise
     except Exception as error:
-        return FindingList(_failures([("what the rules read of the module", error)], module, file))
+        return FindingList(_failures([("reading the facts that rules need", error)], module, file))
     found: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     causes: dict[tuple[object, ...], list[Place]] = {}
@@ -82,7 +82,7 @@ def _run(module: Module, config: Config, file: str, compilation: Compilation | N
             report = _caused(rule, report, context)
             finding = _finding(rule, report, context, file)
         except Exception as error:
-            failed.append((f"the price of what rule {rule.code} found", error))
+            failed.append((f"pricing a finding of rule {rule.code}", error))
             continue
         if not _is_ignored(finding, config, module.source):
             causes.setdefault(cause_of(report, finding), []).append((rule, report, finding))

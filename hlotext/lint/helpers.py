@@ -391,7 +391,7 @@ def is_of_convolution(instruction: Instruction) -> bool:
 
 
 def is_of_fourier_transform(instruction: Instruction) -> bool:
-    """True if a compiler made it out of a Fourier transform of the program: as products with tables of its own, whose sizes
+    """True if a compiler made it out of a Fourier transform of the program: as matmuls with tables of its own, whose sizes
     and operands it chooses."""
     metadata = instruction.metadata
     scope = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
@@ -426,7 +426,7 @@ def is_computed_again(instruction: Instruction) -> bool:
 
 
 def is_product_call(call: Instruction) -> bool:
-    """True if a custom call is a matrix product or convolution of NVIDIA's libraries."""
+    """True if a custom call is a matmul or convolution of NVIDIA's libraries."""
     return str(call.attributes.get("custom_call_target", "")).startswith(("__cublas$", _CONVOLUTIONS))
 
 

@@ -52,7 +52,7 @@ def is_part_of_state(one: Communication, context: Context) -> bool:
 
 
 def is_given_back(one: Communication, context: Context) -> bool:
-    """True if a reduce-scatter over the same groups is in the same iteration: activations are gathered for a product
+    """True if a reduce-scatter over the same groups is in the same iteration: activations are gathered for a matmul
     whose result is summed and scattered again (sequence parallelism).
     """
     return any(
@@ -102,7 +102,7 @@ def is_paired(one: Communication) -> bool:
 
 
 def exchanges_for_experts(one: Communication, context: Context) -> bool:
-    """True if an all-to-all in a loop brings the tokens of each expert to the product with its own weights: a batched product
+    """True if an all-to-all in a loop brings the tokens of each expert to the matmul with its own weights: a batched matmul
     with a part of an argument. That tokens travel is what expert parallelism means."""
     return any(
         any(map(_is_batched_product, pieces(user)))

@@ -67,7 +67,7 @@ def _report(outer: Product, side: int, inner: Product, base: Value, context: Con
         return None
     return Report(
         outer.dot,
-        f"a rank-{inner.summed:,} product of {' and '.join(sizes(one.shape) for one in inner.dot.operands[:2])} is added to "
+        f"a rank-{inner.summed:,} matmul of {' and '.join(sizes(one.shape) for one in inner.dot.operands[:2])} is added to "
         f"a matrix only to multiply {rows:,} rows by the sum, for which {sizes(array.shape)} are written",
         "multiply by the matrix and by the two factors separately, and add the results (x @ w + (x @ a) @ b)",
         flops=2 * (now - then) * inner.batch * context.runs(inner.whole),

@@ -28,14 +28,14 @@ def own_part(value: Value, context: Context) -> Instruction | None:
 def remedy(cut: Instruction) -> str:
     """Advice for a product that each device computes whole and of which it keeps the part that `cut` takes."""
     if is_by_hand(cut):
-        return "slice out the device's own part of the operands first, and multiply only that"
+        return "slice out the device's own part of the operands first, and multiply only that part"
     asked = cut.metadata.op_name.rpartition("/")[2] if cut.metadata is not None else ""
     frame = responsible_frame(cut)
     place = f" at {frame.file}:{frame.line}" if frame is not None else ""
-    wanted = f"{asked}{place} uses it" if asked else "its users are"
+    wanted = f"{asked}{place} uses it" if asked else "its users are sharded"
     if asked == _CONSTRAINT:
-        wanted = f"the with_sharding_constraint{place} asks for"
+        wanted = f"the with_sharding_constraint{place} requires"
     return (
-        f"shard the product as {wanted}: an earlier constraint, or the sharding of its operands, makes each device compute "
-        "all of it"
+        f"shard the matmul result as {wanted}: an earlier constraint, or the sharding of its operands, makes each device "
+        "compute all of it"
     )

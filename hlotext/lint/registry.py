@@ -42,7 +42,7 @@ def builtin_rules() -> dict[str, type[Rule]]:
 
 
 GONE = {
-    "D108": "see `hlotext cost` for what a product wastes",
+    "D108": "see `hlotext cost` for what a matmul wastes",
     "G108": "M111, M113 and M114 cover arrays that are written only to be moved",
     "L104": "L103 covers arrays that are written in another order",
     "M106": "M114 covers broadcasts that are written",

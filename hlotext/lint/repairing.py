@@ -97,7 +97,7 @@ def _(repair: SumOnce, copy: Copy) -> str:
     for start, slots in repair.slots.items():
         _summed_behind(copy.of(start), loop, slots, copy.editor)
     DeadCodeElimination().run(copy.module)
-    return f"{pluralize(len(repair.slots), 'all-reduce')} moved behind {repair.loop.name}"
+    return f"{pluralize(len(repair.slots), 'all-reduce')} moved after {repair.loop.name}"
 
 
 def _summed_behind(start: Instruction, loop: Instruction, slots: Sequence[int], editor: LoopEditor) -> None:
@@ -139,7 +139,7 @@ def _(repair: Reuse, copy: Copy) -> str:
         copy.editor.remove_unused(last)
     DeadCodeElimination().run(copy.module)
     first, original = repair.pairs[0]
-    more = f", and {len(repair.pairs) - 1} more likewise" if len(repair.pairs) > 1 else ""
+    more = f", and {len(repair.pairs) - 1} more" if len(repair.pairs) > 1 else ""
     return f"{first.name} replaced by {original.name}{more}"
 
 
@@ -159,7 +159,7 @@ def _(repair: StoreInOrder, copy: Copy) -> str:
     argument.shape = moved.shape
     moved.replace_all_uses_with(argument)
     copy.editor.remove_unused(moved)
-    return f"{argument.name} handed in as {moved.shape}"
+    return f"{argument.name} passed in as {moved.shape}"
 
 
 def tried(repairs: Iterable[Repair], context: Context) -> RepairOutcome:

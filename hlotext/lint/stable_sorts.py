@@ -34,7 +34,7 @@ def of_keys_alone(sort: Instruction, context: Context) -> Report | None:
     alone = [made] if len(made.users) == 1 else []
     return Report(
         sort,
-        f"a stable sort of keys alone also sorts their positions, {byte_text(size)}, to keep equal keys in order",
+        f"a stable sort of keys alone also sorts their positions ({byte_text(size)}) to keep equal keys in order",
         "sort with jnp.sort(x, stable=False)",
         bytes=size * context.runs(sort),
         seconds=share * context.prices.seconds(sort) + context.prices.together(alone),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlotext import cost
 from hlotext.analysis import byte_text, total_of
 from hlotext.ir.nodes.instruction import Instruction
@@ -39,16 +41,17 @@ def sizes(shape: Shape | None) -> str:
 
 
 def described(instruction: Instruction) -> str:
-    """Describes an instruction: `the product of 2048x8192 and 8192x2048`, `the gather of 1048576x16`, `copy of 4.00 MiB`."""
+    """Describes an instruction: `the matmul of 2048x8192 and 8192x2048`, `the gather of 1048576x16`, `the copy of 4.00 "
+    "MiB`."""
     parts = list(parts_of(instruction))
     main = next((one for opcode in _FIRST for one in parts if one.opcode == opcode), None)
     if main is None and instruction.opcode == "custom-call":
         target = str(instruction.attributes.get("custom_call_target", ""))
         if target.startswith(("__cublas$", "__onednn$matmul")) and len(instruction.operands) > 1:
-            return f"the product of {_pair(instruction)}"
-        return f"{target} on {byte_text(total_of(instruction.shape).allocated_bytes)}"
+            return f"the matmul of {_pair(instruction)}"
+        return f"the custom call {target} ({byte_text(total_of(instruction.shape).allocated_bytes)})"
     if main is not None and main.opcode == "dot":
-        return f"the product of {_pair(main)}"
+        return f"the matmul of {_pair(main)}"
     if main is not None:
         return f"the {main.opcode} of {sizes(main.shape) or byte_text(total_of(instruction.shape).allocated_bytes)}"
     said = list(dict.fromkeys(one.opcode for one in parts if one.opcode not in _QUIET))
@@ -58,14 +61,20 @@ def described(instruction: Instruction) -> str:
                 one.opcode for one in parts if one.opcode in ("broadcast", "convert", "copy", "slice")
             )
         )
-    words = ", ".join(said[:3]) or instruction.opcode
-    return f"{words} of {byte_text(total_of(instruction.shape).allocated_bytes)}"
+    words = listed(said[:3]) or instruction.opcode
+    kind = "fused " if len(said) > 1 else ""
+    return f"the {kind}{words} of {byte_text(total_of(instruction.shape).allocated_bytes)}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def written(instruction: Instruction, index: ShapeIndex = ()) -> str:
     """Describes one array of a result by the operation that computes its elements, of a fusion that of the one output.
 
-    `the product of 2048x8192 and 8192x2048`, `the exponential of 8x8192x8192`; unlike `described`, which tells what a
+    `the matmul of 2048x8192 and 8192x2048`, `the exponential of 8x8192x8192`; unlike `described`, which tells what a
     fusion does in all.
     """
     one, left = instruction, list(index)
@@ -86,7 +95,7 @@ def written(instruction: Instruction, index: ShapeIndex = ()) -> str:
     if one.opcode in _QUIET or one.opcode == "custom-call" or one.shape is None or not one.shape.is_array:
         return described(instruction)
     is_product = one.opcode == "dot" or cost.product_sizes(one) is not None
-    return f"the product of {_pair(one)}" if is_product else f"the {one.opcode} of {sizes(one.shape)}"
+    return f"the matmul of {_pair(one)}" if is_product else f"the {one.opcode} of {sizes(one.shape)}"
 
 
 def _product_behind(one: Instruction) -> Instruction | None:

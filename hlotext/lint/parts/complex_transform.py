@@ -32,7 +32,7 @@ class ComplexTransform(Rule):
             if kind == "FFT" and _was_real(value):
                 does, around = "transforms real data", _before(instruction, context)
             elif kind == "IFFT" and _is_then_real(value):
-                does = "transforms back what was real, and only the real part is used,"
+                does = "transforms the spectrum of real data, and only its real part is used, but it runs"
                 around = _around_inverse(instruction, context)
             else:  # it is not a complex transform of real values
                 continue
@@ -41,7 +41,7 @@ class ComplexTransform(Rule):
             loop = context.loop_around(instruction.computation)
             yield Report(
                 instruction,
-                f"an {kind} of {sizes(instruction.shape)} {does} in complex numbers",
+                f"an {kind} of {sizes(instruction.shape)} {does} in complex arithmetic",
                 "use jnp.fft.rfft2 and irfft2 (rfft, irfftn, ...): half the work and half the bytes, since one half of the "
                 "spectrum mirrors the other",
                 seconds=context.prices.seconds(instruction) * _HALF + math.fsum(fewer.values()),

@@ -52,12 +52,12 @@ class CopiesAtPeak(Rule):
         ):  # copies are too small a part of the peak
             return
         largest = copies[0].writer
-        why = "to change the layout" if changes_layout(largest) else "because the original is still needed"
+        why = "to change the layout" if changes_layout(largest) else "because its source is still needed"
         yield Report(
             largest,
             f"{counted(len(copies), 'copies', 'copy')} {byte_text(total)} that are live at the peak together with their "
-            f"source, {100 * total // peak.bytes} % of {byte_text(peak.bytes)}; the largest is made {why}",
-            "finish with the old value before the new one is made, donate it, or give both the same layout",
+            f"source, {100 * total // peak.bytes} % of {byte_text(peak.bytes)}; the largest copy is made {why}",
+            "finish using the old value before the new one is created, donate it, or give both the same layout",
             total,
             "copies",
             is_held=True,

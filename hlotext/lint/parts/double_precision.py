@@ -46,7 +46,7 @@ class DoublePrecision(Rule):
                 (
                     f"this instruction computes in {wide_type}"
                     if count == 1
-                    else f"{count:,} instructions compute in {wide_type}, this one first"
+                    else f"{count:,} instructions compute in {wide_type}, starting with this one"
                 )
                 + (f": {slow}" if slow else ""),
                 "use f32, or leave jax_enable_x64 off",

@@ -48,7 +48,7 @@ class DuplicateCollective(Rule):
                 alike.setdefault((*key[:2], *key[3:]), []).append((one, first[key]))
         for repeats in alike.values():
             one, original = repeats[0]
-            more = f", and {len(repeats) - 1:,} more like it" if len(repeats) > 1 else ""
+            more = f", and {len(repeats) - 1:,} more collectives" if len(repeats) > 1 else ""
             total = sum(other.sent_bytes * context.runs(other.start) for other, _ in repeats)
             share = sum(most_percent(other.start, context) for other, _ in repeats)
             if total >= self.min_bytes and share >= self.min_percent:  # too few bytes are sent twice

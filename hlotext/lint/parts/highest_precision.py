@@ -1,4 +1,4 @@
-"""A matrix product in several passes."""
+"""A matmul in several passes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HighestPrecision(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         found: list[tuple[Instruction, str, int, int]] = []
         for instruction in context.census.of("dot", "convolution"):
-            if not _is_wide(instruction):  # it is not a product of f32 operands
+            if not _is_wide(instruction):  # it is not a matmul of f32 operands
                 continue
             if (
                 not _is_programs(instruction) or is_librarys(instruction) or is_solvers(instruction)
@@ -39,7 +39,7 @@ class HighestPrecision(Rule):
             precision = _precision(instruction)
             passes = max((_PASSES.get(p, 1) for p in precision), default=1)
             if passes == 1:  # it takes a single pass
-                return  # the program says of each product how exact it has to be
+                return  # the program says of each matmul how exact it has to be
             found.append((instruction, " and ".join(dict.fromkeys(precision)), passes, flops))
         together: dict[Instruction, int] = {}
         for instruction, _, _, flops in found:
@@ -51,8 +51,8 @@ class HighestPrecision(Rule):
                 continue
             yield Report(
                 instruction,
-                f"{instruction.opcode} of f32 at precision {words} takes {passes} passes",
-                "use the default precision, or bf16, where the values allow it",
+                f"an f32 {instruction.opcode} at precision {words} takes {passes} passes",
+                "use the default precision, or bf16, where accuracy permits",
                 flops=flops,
                 seconds=_saved(whole, passes, context) * flops / together[whole],
             )
@@ -90,7 +90,7 @@ def _is_wide(product: Instruction) -> bool:
 
 
 def _is_programs(product: Instruction) -> bool:
-    """True if the program contains the product: Fourier transforms and the like are expanded into exact ones by the
+    """True if the program contains the matmul: Fourier transforms and the like are expanded into exact ones by the
     compiler.
     """
     metadata = product.metadata

@@ -60,8 +60,8 @@ class LongLivedArray(Rule):
             yield Report(
                 first.filler,
                 f"{pluralize(len(group), 'array')} of {_function(name)} "
-                f"{'takes' if len(group) == 1 else 'take'} {byte_text(total)} at the memory peak, the largest "
-                f"{byte_text(first.bytes)} ({written(first.filler, first.index)})",
+                f"{'takes' if len(group) == 1 else 'take'} {byte_text(total)} at the memory peak; the largest, "
+                f"{byte_text(first.bytes)}, is {written(first.filler, first.index)}",
                 "use them sooner, keep them in a narrower type, process them in blocks, or recompute them (jax.checkpoint)",
                 total,
                 "peak",

@@ -50,12 +50,12 @@ class LoopNotCaptured(Rule):
             blocker = left[0]
             cause = causes.get(blocker.instruction)
             why = f": {cause.message}" if cause is not None else ""
-            often = f"; {rounds:,} iterations start" if rounds is not None else "; each iteration starts"
+            often = f"; {rounds:,} iterations launch" if rounds is not None else "; each iteration launches"
             total = f"{rounds * count:,}" if rounds is not None else f"{count:,}"
             yield Report(
                 one,
-                f"of {count:,} thunks in an iteration only {blocker.name or blocker.kind} keeps the loop from being one "
-                f"command buffer{why}{often} {total} one by one",
+                f"of {count:,} thunks per iteration, only {blocker.name or blocker.kind} keeps the loop from being a "
+                f"single command buffer{why}{often} {total} thunks one by one",
                 "move that operation out of the loop, or use one that can be captured; --xla_gpu_enable_command_buffer "
                 "must also include WHILE",
             )

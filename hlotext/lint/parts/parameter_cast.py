@@ -40,7 +40,7 @@ class ParameterCast(Rule):
         ):  # the cast does not make a large argument smaller
             yield Report(
                 instruction,
-                f"every call converts an argument of {byte_text(size)} to {byte_text(result)}",
+                f"every call converts an argument of {byte_text(size)} to a narrower type ({byte_text(result)})",
                 "pass it in the narrow type",
                 size + result,
             )

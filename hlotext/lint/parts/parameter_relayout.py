@@ -21,7 +21,7 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import uses
 from hlotext.memory.in_place import InPlacePairs
 
-_HELP = "store it in the order the program uses: transposed, or in the layout that Layout.AUTO chooses"
+_HELP = "store it in the dimension order that the program uses: transposed, or in the layout that Layout.AUTO chooses"
 _AUTOMATIC = "store it in the layout that the compiler prefers (jax.experimental.layout, Format(Layout.AUTO))"
 """For an argument whose layout is the device's choice: stored transposed, it would be laid out as it is."""
 _OPCODES = frozenset({"copy", "copy-start", "fusion", "transpose"})

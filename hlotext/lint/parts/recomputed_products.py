@@ -1,4 +1,4 @@
-"""Matrix products that are computed more than once."""
+"""Matmuls that are computed more than once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RecomputedProducts(Rule):
                     said.setdefault((*key, _written(before)), before)
                 same = product if before is product else said.setdefault((*key, _written(product)), product)
                 if same is not product:
-                    why = "because the program contains the same product more than once"
+                    why = "because the program contains the same matmul more than once"
                     if product.computation is same.computation and not fusions:
                         pairs.append((product, same))
             if why:  # it is computed only once
@@ -60,16 +60,16 @@ class RecomputedProducts(Rule):
             if flops := context.flops(product):
                 again[why] += flops
                 first = first or product
-        if first is None:  # no product is computed twice
+        if first is None:  # no matmul is computed twice
             return
         twice, total = again.total(), sum(map(context.flops, products))
-        if twice < max(self.min_flops, self.share * total):  # the repeated products are too small
+        if twice < max(self.min_flops, self.share * total):  # the repeated matmuls are too small
             return
         parts = ", ".join(f"{100 * flops / total:.2g} % {why}" for why, flops in again.most_common())
         causes = f": {parts}" if len(again) > 1 else f" {next(iter(again))}"
         yield Report(
             first,
-            f"{100 * twice / total:.2g} % of all matrix-product FLOPs, "
+            f"{100 * twice / total:.2g} % of all matmul FLOPs, "
             f"{format_count(twice)}FLOP, are recomputed{causes}",
             "keep the first result where memory allows (a jax.checkpoint policy such as dots_saveable)",
             flops=twice,

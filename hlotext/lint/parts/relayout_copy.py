@@ -52,7 +52,7 @@ class RelayoutCopy(Rule):
         if is_much and is_worth_time(instruction, context, self.min_time_percent):  # it copies too few bytes
             yield Report(
                 instruction,
-                f"copy writes {byte_text(size)}{times(runs)} only to change the layout from "
+                f"a copy writes {byte_text(size)}{times(runs)} only to change the layout from "
                 f"{_order(instruction.operands[0])} to {_order(instruction)}",
                 "make producer and consumer agree on one dimension order",
                 moved_bytes(instruction, instruction.operands[0]) * runs,

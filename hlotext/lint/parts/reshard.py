@@ -44,7 +44,7 @@ class Reshard(Rule):
             part = _spared_part(cause.reasons, sent)
             yield Report(
                 one.start,
-                f"{one.kind} for another sharding, {senders(one)} {byte_text(one.sent_bytes)}{times(runs)}: {cause.why}",
+                f"{one.kind} reshards an array, {senders(one)} {byte_text(one.sent_bytes)}{times(runs)}, {cause.why}",
                 remedy(cause.reasons) or _USUAL,
                 round(sent * part),
                 seconds=context.prices.spared(one.start, part)

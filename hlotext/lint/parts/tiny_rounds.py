@@ -1,4 +1,4 @@
-"""A loop of very many iterations, each with little work."""
+"""A loop of many iterations that each do little work."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import Backend, byte_text
+from hlotext.analysis.formatting import pluralize
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -63,8 +64,8 @@ class TinyRounds(Rule):
                 continue
             yield Report(
                 loop,
-                f"{rounds:,} iterations of {len(steps)} operations that write {byte_text(size)} together"
-                f"{_started(loop, rounds, context)}: {_why(context)}",
+                f"{rounds:,} iterations run {pluralize(len(steps), 'operation')} each and write only {byte_text(size)} per "
+                f"iteration{_started(loop, rounds, context)}: {_why(context)}",
                 "compute all iterations at once (vmap, associative_scan), or"
                 " do more in each iteration (lax.scan(..., unroll=8))",
                 severity=Severity.NOTE if is_host else Severity.WARNING,
@@ -83,7 +84,7 @@ def _started(loop: Instruction, rounds: int, context: Context) -> str:
     for thunk in found.walk() if found is not None else ():
         if thunk.instruction is loop and thunk.kind == "kWhile":
             kernels = sum(inner.kind in KERNELS for inner in _inside(bodies(thunk)))
-            return f" and launch {rounds * kernels:,} kernels" if kernels else ""
+            return f" ({rounds * kernels:,} kernel launches in total)" if kernels else ""
     return ""
 
 

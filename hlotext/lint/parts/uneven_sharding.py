@@ -57,8 +57,8 @@ class UnevenSharding(Rule):
             ):  # its padding is too small
                 yield Report(
                     instruction,
-                    f"{shape.without_layout()} is split unevenly ({', '.join(uneven)}): "
-                    f"devices hold and compute {byte_text(waste)} of padding",
+                    f"{shape.without_layout()} is sharded unevenly ({', '.join(uneven)}): "
+                    f"devices store and compute {byte_text(waste)} of padding",
                     "make the dimension a multiple of the mesh axis size, or shard another dimension",
                     waste,
                 )

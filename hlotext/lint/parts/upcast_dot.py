@@ -1,4 +1,4 @@
-"""Products, and the operations around them, in a wide type although the data was narrow."""
+"""Matmuls, and the operations around them, in a wide type although the data was narrow."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class UpcastDot(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         every = [one for one in multiplications(context) if _is_wide(one)]
-        if not every:  # no product has upcast operands (by default, a TPU's products read f32 as bf16)
+        if not every:  # no matmul has upcast operands (by default, a TPU's matmuls read f32 as bf16)
             return
         narrow = _Narrow({(one.dot, one.value.fusions): one for one in every})
         found = {one: _around(one, narrow) for one in every if all(map(narrow.was, one.operands))}
         wholes = {one.whole for one in found}
-        if not found:  # every product with f32 operands also depends on wide data
+        if not found:  # every matmul with f32 operands also depends on wide data
             return
         halved = {one for around in found.values() for one in around}
         halved |= {one.whole for one in found if _is_f32(one.whole) and _is_passed_on(one)}
@@ -59,7 +59,7 @@ class UpcastDot(Rule):
             factors = " and ".join(sizes(one.shape) for one in product.dot.operands[:2])
             yield Report(
                 product.dot,
-                f"the {_kind(product)} of {factors} is computed in f32 from narrower operands",
+                f"the {_kind(product)} of {factors} is computed in f32 from upcast operands",
                 f"keep the operands narrow{_where(product, narrow)}: cast what is added to them (a table of positions, "
                 "say), and cast back what had to be f32 (a normalization); preferred_element_type=f32 keeps the "
                 "accumulation wide",
@@ -74,7 +74,7 @@ class UpcastDot(Rule):
 def _kind(product: Multiplication) -> str:
     """Its name in a message: TPUs write products of matrices as convolutions too."""
     is_product = product.dot.opcode == "dot" or cost.product_sizes(product.dot) is not None
-    return "product" if is_product else "convolution"
+    return "matmul" if is_product else "convolution"
 
 
 def _where(product: Multiplication, narrow: _Narrow) -> str:
@@ -114,7 +114,7 @@ def _halved_bytes(one: Instruction, halved: Container[Instruction]) -> float:
 
 
 def _is_passed_on(product: Multiplication) -> bool:
-    """True if a result goes to products and results of the program alone, element by element: what is added up, as softmax
+    """True if a result goes to matmuls and results of the program alone, element by element: what is added up, as softmax
     does, is wanted in f32."""
     pending, seen = [product.value], {product.value}
     while pending and len(seen) < _MOST_STEPS:

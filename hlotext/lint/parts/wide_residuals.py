@@ -1,4 +1,4 @@
-"""Residuals that a loop keeps in f32 for its backward pass although its products have narrower operands."""
+"""Residuals that a loop keeps in f32 for its backward pass although its matmuls have narrower operands."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WideResiduals(Rule):
 
 
 def _is_narrow(product: Product) -> bool:
-    """True if a product's operands have a narrow type, or had one before they were upcast for it."""
+    """True if a matmul's operands have a narrow type, or had one before they were upcast for it."""
     return all(map(_was_narrow, product.operands))
 
 
@@ -77,9 +77,9 @@ def _reports(rounds: Rounds, taken: set[Instruction], context: Context) -> Itera
     whole = sum(size_of(rounds.given[slot].shape) for slot in wide)
     yield Report(
         rounds.given[largest],
-        f"a loop of {context.prices.trips(rounds.loop):,} iterations keeps {byte_text(whole)} for its backward pass in f32, "
-        "although all its matrix products have narrower operands",
-        "compute what is kept (gates, activations) in bf16 where that is precise enough: half the bytes",
+        f"a loop of {context.prices.trips(rounds.loop):,} iterations saves {byte_text(whole)} in f32 for its backward pass, "
+        "although all its matmuls have narrower operands",
+        "compute the saved values (gates, activations) in bf16 where that is accurate enough: half the bytes",
         whole // 2,
         is_held=True,
         spares=dict.fromkeys((place for slot in wide for place in memory_of(rounds, slot)), 0.5),

@@ -88,7 +88,7 @@ def _report(rounds: Rounds, slots: list[int], context: Context) -> Report:
     count = prices.trips(rounds.loop)
     return Report(
         rounds.given[slots[0]],
-        f"{byte_text(size)} of the loop's state is kept in f32 although the data was narrower, and read "
+        f"{byte_text(size)} of loop state is kept in f32 although the data was narrower, and is read "
         f"{every_round(count, rounds.loop not in prices.rounds)}",
         "carry it in its original narrow type, and widen it where it is read: einsum(..., "
         "preferred_element_type=jnp.float32)",

@@ -43,7 +43,7 @@ class WideWeights(Rule):
             return
         yield Report(
             max(weights, key=lambda p: size_of(p.shape)),
-            f"{len(weights):,} f32 weights of {byte_text(total_bytes)} are only read",
+            f"{len(weights):,} f32 weights, {byte_text(total_bytes)} in total, are only read",
             "store them in bf16 (jax.tree.map(lambda w: w.astype(jnp.bfloat16), params) once, outside of the step): half the "
             "memory and half the bytes of each read, with results rounded to 8 bits of mantissa",
             total_bytes // 2,

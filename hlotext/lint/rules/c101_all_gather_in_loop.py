@@ -37,11 +37,17 @@ class AllGatherInLoop(Rule):
         causes = _causes([one for one, _ in found])
         reasons = {cause.communication.start: cause for cause in causes_of(context)} if found else {}
         for one, total in found:
-            often = f"runs {context.runs(one.start):,} times" if one.runs else "runs in every iteration"
-            sends = byte_text(total) if one.runs else f"{byte_text(one.sent_bytes)} in each"
+            often = (
+                f"runs {context.runs(one.start):,} times in a loop"
+                if one.runs
+                else "runs in every iteration of a loop"
+            )
+            sends = (
+                f"{byte_text(total)} in total" if one.runs else f"{byte_text(one.sent_bytes)} per iteration"
+            )
             yield Report(
                 one.start,
-                f"{one.kind} of {byte_text(one.result_bytes)} {often} in a loop: each device sends {sends}",
+                f"{one.kind} of {byte_text(one.result_bytes)} {often}: each device sends {sends}",
                 shift_remedy(one, f"{remedy_in_loop(reasons.get(one.start))}{_hoisting(one)}"),
                 total,
                 cause=causes[one.start],
@@ -88,7 +94,7 @@ def _hoisting(one: Communication) -> str:
     begun = one.fusion if one.fusion is not None else one.start
     if one.kind != "all-gather" or not any(operand in fixed for operand in begun.operands):
         return ""
-    return ", or gather what the loop does not change once, before the loop"
+    return ", or gather the loop-invariant operands once, before the loop"
 
 
 _MEANT = {

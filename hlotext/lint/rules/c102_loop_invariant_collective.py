@@ -35,7 +35,7 @@ class LoopInvariantCollective(Rule):
                 yield Report(
                     one.start,
                     f"{one.kind} of {size} has the same operands in every iteration of the loop",
-                    "compute it once before the loop and pass the result in",
+                    "run it once before the loop and pass the result in",
                     round(total * needless),
                     seconds=context.prices.seconds(one.start) * needless if one.loop is not None else None,
                     repair=Hoist(one.loop, frozenset(one.start.async_chain or (one.start,)))

@@ -55,7 +55,7 @@ class AllReduceThenSlice(Rule):
                 size >= self.min_bytes and 100 * saved >= self.min_percent * context.sent
             ):  # its result is not sliced per device, or little would be saved
                 of_them = (
-                    f" in {pluralize(len(parts), 'array')} of those it joins"
+                    f" (in {pluralize(len(parts), 'array')} of the combined operands)"
                     if size < one.operand_bytes
                     else ""
                 )

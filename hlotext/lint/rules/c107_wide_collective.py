@@ -1,4 +1,4 @@
-"""C107: a collective that moves elements in a wider type than is needed."""
+"""C107: a collective that moves elements in a wider type than needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hlotext.lint.values import Value, leaves_by, source, uses
 class WideCollective(Rule):
     code = "C107"
     name = "wide-collective"
-    title = "a collective that moves elements in a wider type than is needed"
+    title = "a collective that moves elements in a wider type than needed"
     waste = "wide"
     # The CPU compiler computes with 16-bit elements in 32 bits, so that there nothing tells what the program asks for.
     backends = frozenset({Backend.GPU, Backend.TPU})
@@ -52,7 +52,8 @@ class WideCollective(Rule):
             _, own, needed, where = max(wide, key=lambda each: size_of(each[0].shape))
             yield Report(
                 one.start,
-                f"{one.kind} sends {byte_text(round(one.sent_bytes * part))} as {own}-bit elements, {where} {needed} bits",
+                f"{one.kind} sends {byte_text(round(one.sent_bytes * part))} as {own}-bit elements that were {where} "
+                f"{needed} bits",
                 "convert to the narrower type before communicating",
                 round(one.sent_bytes * spared / total) * context.runs(one.start),
                 seconds=context.prices.spared(one.start, spared / total),

@@ -21,16 +21,16 @@ from hlotext.lint.shifts import shift_remedy
 from hlotext.lint.values import Value
 
 _EXCHANGE = (
-    "use lax.all_to_all instead of the all-gather and the slice: each device gets only the part that it uses "
-    "(lax.ppermute, if that part is all of another device's shard)"
+    "use lax.all_to_all instead of the all-gather and the slice: each device receives only the part that it uses "
+    "(lax.ppermute if that part is another device's whole shard)"
 )
 _STEPS = (
     "change what asks for the whole array, often a with_sharding_constraint (`hlotext dump collectives DIR` names it), to "
-    "the sharding that the array has, or change the sharding in steps"
+    "the sharding that the array has; or reshard in steps"
 )
 _BEFORE = (
-    "change the sharding before the slice (with_sharding_constraint) to one that leaves the sliced dimension whole, or use "
-    "that sharding from the start"
+    "reshard before the slice (with_sharding_constraint) so that the sliced dimension is not sharded, or use that sharding "
+    "from the start"
 )
 
 
@@ -69,10 +69,10 @@ class GatherThenSlice(Rule):
                 continue
             if not is_worth_time(one.start, context, self.min_percent / needless):
                 continue
-            of_them = f", {len(cut)} arrays of one that gathers more," if whole < one.result_bytes else ""
+            of_them = f" ({len(cut)} arrays of a combined all-gather)" if whole < one.result_bytes else ""
             yield Report(
                 one.start,
-                f"all-gather of {byte_text(whole)}{of_them} of which {100 * part:.3g} % is used",
+                f"all-gather of {byte_text(whole)}{of_them}, only {100 * part:.3g} % of which is used",
                 remedy,
                 round(one.sent_bytes * needless) * context.runs(one.start),
                 seconds=context.prices.spared(one.start, needless),

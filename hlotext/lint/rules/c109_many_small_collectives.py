@@ -39,7 +39,7 @@ class ManySmallCollectives(Rule):
                 total = sum(one.sent_bytes for one in members)
                 yield Report(
                     members[0].start,
-                    f"{len(members)} operations {members[0].kind} over the same groups move {byte_text(total)} together",
+                    f"{len(members)} {members[0].kind} operations over the same groups move only {byte_text(total)} in total",
                     "combine them",
                     total * context.runs(members[0].start),
                 )

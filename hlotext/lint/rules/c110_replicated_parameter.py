@@ -72,13 +72,13 @@ class ReplicatedParameter(Rule):
         what = (
             f"a parameter of {byte_text(total)} is"
             if len(large) == 1
-            else (f"{len(large):,} parameters of {byte_text(total)} are")
+            else f"{len(large):,} parameters, {byte_text(total)} in total, are"
         )
         made = _made_for(large, context)
         yield Report(
             first,
             f"{what} replicated on each of {devices} devices",
-            "shard them over an axis of the mesh, as FSDP does",
+            f"shard {'it' if len(large) == 1 else 'them'} over a mesh axis, as FSDP does",
             total - total // devices,
             is_held=True,
             seconds=_spent_on(made, devices, context) if kept else None,
@@ -132,7 +132,7 @@ def _of_optimizer(devices: int, context: Context) -> Iterator[Report]:
     first = max(own, key=lambda one: size_of(one.shape))
     yield Report(
         first,
-        f"{byte_text(total)} of state that only the update reads (an optimizer's moments, say) is held and updated "
+        f"{byte_text(total)} of state that only the update reads (such as optimizer moments) is stored and updated "
         f"identically on each of {devices} devices",
         "shard it over the devices (ZeRO-1): constrain gradients and moments to be split, and the new parameters to be "
         "replicated; a reduce-scatter and an all-gather take the place of the all-reduce",
@@ -146,7 +146,7 @@ def _of_optimizer(devices: int, context: Context) -> Iterator[Report]:
 
 
 def _is_of_update(parameter: Instruction) -> bool:
-    """True if no product or loop reads a parameter, or what is made of it: copies in another type are of the same values."""
+    """True if no matmul or loop reads a parameter, or what is made of it: copies in another type are of the same values."""
     pending, seen = [parameter], {parameter}
     while pending and len(seen) < _MOST_STEPS:
         for user in pending.pop().users:
@@ -213,7 +213,7 @@ _WITH_PRODUCTS = traits.CONTRACTIONS | traits.CONTROL_FLOW
 
 
 def feeds_product(value: Instruction) -> bool:
-    """True if a product reads a value, or what is made of it on the way to one; loops and calls are taken to have one."""
+    """True if a matmul reads a value, or what is made of it on the way to one; loops and calls are taken to have one."""
     pending, seen = [Value(value)], {Value(value)}
     while pending and len(seen) < _MOST_STEPS:
         for user, _ in consumers(pending.pop()):

@@ -60,9 +60,9 @@ class AxisOverSlowLink(Rule):
         )
         yield Report(
             largest.start,
-            f"{_axes(largest, context)}{byte_text(total)} of the {byte_text(total + fast)} that a device sends go over the "
+            f"{_axes(largest, context)}{byte_text(total)} of the {byte_text(total + fast)} that a device sends cross the "
             f"network {network}, the slowest link",
-            "map the axis that sends least onto the network: the device order of the mesh decides",
+            "map the axis with the least traffic onto the network, through the device order of the mesh",
             total,
             cause="network",
         )

@@ -50,7 +50,7 @@ class SumsAddedUp(Rule):
                 one.start,
                 f"{byte_text(size)} is summed over {one.participants or 'the'} devices "
                 f"{every_round(count, loop not in context.prices.rounds)}, and the sums are only accumulated",
-                "accumulate on each device and all-reduce once after the loop; rounding changes",
+                "accumulate on each device and all-reduce once after the loop; this changes rounding",
                 round(one.sent_bytes * part * context.runs(one.start) * (count - 1) / count),
                 seconds=context.prices.seconds(one.start) * part * (count - 1) / count,
                 covers=frozenset([one.start]),
@@ -68,9 +68,9 @@ def _of_pair(context: Context, found: AddedSums) -> Report:
         found.other.start,
         f"two arrays of {byte_text(found.bytes)} are summed over the same {found.one.participants or ''} devices "
         f"separately, by {found.one.start.name} and {found.other.start.name}, and the sums are only added",
-        "sum once: in a shard_map, differentiate with respect to one copy of a weight that is used twice (tied embeddings), "
-        "in the type that is sent, w = lax.pcast(w.astype(bf16), axis, to='varying'), and psum its gradient once; rounding "
-        "changes",
+        "all-reduce once: in a shard_map, differentiate with respect to one copy of a weight that is used twice (tied "
+        "embeddings), in the type that is sent, w = lax.pcast(w.astype(bf16), axis, to='varying'), and psum its gradient "
+        "once; this changes rounding",
         round(shorter.sent_bytes * part * context.runs(shorter.start)),
         # The links are free for as long as one of both takes, whichever of them is waited for.
         seconds=min(prices.together(one.start for one in both), part * prices.transferring(shorter.start)),

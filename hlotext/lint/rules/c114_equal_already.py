@@ -26,8 +26,8 @@ class EqualAlready(Rule):
             runs = context.runs(one.start)
             yield Report(
                 one.start,
-                f"{byte_text(one.operand_bytes)} of values that are equal on all {one.participants or ''} devices is "
-                f"all-reduced{times(runs)}",
+                f"{byte_text(one.operand_bytes)} of values that are already equal on all {one.participants or ''} devices "
+                f"are all-reduced{times(runs)}",
                 "remove the reduction: the mean of equal values is that value, and their sum is a multiple of it",
                 one.sent_bytes * runs,
                 seconds=context.prices.seconds(one.start),

@@ -32,7 +32,7 @@ _SUMMING = traits.CONTRACTIONS | traits.REDUCTIONS | {"gather", "scatter"}
 class WholeOnEach(Rule):
     code = "C117"
     name = "whole-on-each"
-    title = "a product that each device of a group computes in full"
+    title = "a matmul that each device of a group computes in full"
     waste = "again"
     needs_optimized = True
 
@@ -70,9 +70,9 @@ def _report(product: Product, count: int, equal: set[Instruction], context: Cont
     beside = [one for one in _works_on(product) if one in equal]
     return Report(
         product.whole,
-        f"{described(product.whole)} is computed in full on each of {count} devices, from the same operands",
-        "shard an operand over these devices along a non-contracting dimension (its sharding, or with_sharding_constraint "
-        "on the result): each then computes a part, and sums over the result become all-reduces of small arrays",
+        f"{described(product.whole)} is computed in full on each of {count} devices, from identical operands",
+        "shard an operand over these devices along a non-contracting dimension (by its sharding, or with_sharding_constraint "
+        "on the result): each device then computes a part, and reductions of the result become all-reduces of small arrays",
         context.flops(product.dot),
         seconds=part * context.prices.together([product.whole, *beside]),
         spares=dict.fromkeys([product.whole, *beside], part),
@@ -95,7 +95,7 @@ def _works_on(product: Product) -> list[Instruction]:
 
 
 def _is_summed(product: Product) -> bool:
-    """True if something much smaller is made of all of a product, by sums over one of its dimensions."""
+    """True if something much smaller is made of all of a matmul, by sums over one of its dimensions."""
     pending, seen, is_reduced = [product.value], {product.value}, False
     while pending:
         if len(seen) > _MOST_STEPS:

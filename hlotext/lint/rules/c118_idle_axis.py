@@ -40,8 +40,8 @@ class IdleAxis(Rule):
         yield Report(
             max(times, key=lambda one: (_multiplies(one), times[one]), default=None),
             f"{who} do identical work: {why}",
-            "shard the batch or the weights over them too (for a batch on two axes P(('data', 'model'))), or use a mesh "
-            "with fewer devices",
+            "shard the batch or the weights over them too, such as a batch over two axes with P(('data', 'model')), or use "
+            "a mesh with fewer devices",
             seconds=(1 - 1 / count) * context.prices.step,
             is_at_most=True,  # what is split then may have to be sent
             cause="idle axis",

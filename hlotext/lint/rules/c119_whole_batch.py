@@ -51,10 +51,10 @@ class WholeBatchOnEach(Rule):
             whole = {*alike, *batch.collectives, *summed}
             yield Report(
                 _writer(batch.lookup, context),
-                f"{_name(batch)} is split over {batch.devices} devices, but the lookup gives it the sharding of the table: "
-                f"each device then processes the whole batch, and {pluralize(len(of_batch), 'collective')} "
+                f"{_name(batch)} is sharded over {batch.devices} devices, but the lookup result has the sharding of the "
+                f"table: each device then processes the whole batch, and {pluralize(len(of_batch), 'collective')} "
                 f"{'send' if len(of_batch) > 1 else 'sends'} {byte_text(sent)} of it",
-                f"keep the batch split: {_constraint(batch)} right after the lookup; then the rows looked up are exchanged "
+                f"keep the batch sharded: {_constraint(batch)} right after the lookup; then the looked-up rows are exchanged "
                 f"and the weights gathered, which sends at most {byte_text(instead)}",
                 sent - instead,
                 seconds=spared * context.prices.together(batch.collectives)

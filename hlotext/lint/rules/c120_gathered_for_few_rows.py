@@ -21,7 +21,7 @@ _MOST_PRODUCTS = 50
 class GatheredForFewRows(Rule):
     code = "C120"
     name = "gathered-for-few-rows"
-    title = "an all-gather of weights for products with few rows"
+    title = "an all-gather of weights for matmuls with few rows"
     waste = "sent"
     needs_optimized = True
     yields_to = frozenset({"C102", "C108", "C115", "C116"})
@@ -44,7 +44,7 @@ def _products_of(
             return []
         for user, number in consumers(Value(value), _PASSED):
             product = by_place.get((user.instruction, user.writer))
-            if product is None or len(found) >= _MOST_PRODUCTS:  # something other than a product uses it
+            if product is None or len(found) >= _MOST_PRODUCTS:  # something other than a matmul uses it
                 return []
             found.append((product, number))
     return found
@@ -66,7 +66,7 @@ def _report(one: Communication, found: list[tuple[Product, int]], context: Conte
     wholes = {product.whole for product, _ in found}
     yield Report(
         one.start,
-        f"{byte_text(one.result_bytes)} is gathered from {devices} devices{times(runs)} for products whose other operands "
+        f"{byte_text(one.result_bytes)} is gathered from {devices} devices{times(runs)} for matmuls whose other operands "
         f"and results total {byte_text(others + made)}, less than each device's own shard",
         "keep it sharded: each device multiplies all rows by its own shard, and the small results are summed (all-reduce "
         "or reduce-scatter) or gathered; constrain the other operand and the result with with_sharding_constraint",

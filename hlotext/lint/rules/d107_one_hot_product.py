@@ -41,16 +41,16 @@ class OneHotProduct(Rule):
                 found = selector(product.origins[side])
                 if (
                     found is not None and found.classes >= _LEAST
-                ):  # no operand of a product is known to be one-hot
+                ):  # no operand of a matmul is known to be one-hot
                     if context.backend is Backend.TPU and not found.is_diagonal and _adds_up(product, found):
-                        break  # a TPU adds scattered rows one after the other, and a product many at once
+                        break  # a TPU adds scattered rows one after the other, and a matmul many at once
                     yield _report(product, side, found, priced, context)
                     break
                 if found is None and (joined := _of_part(product, side, priced, context)) is not None:
                     yield joined
                     break
                 part = part_of(value) if found is None else None
-                if part is not None and part <= _SPARSE:  # no operand of a product is known to be one-hot
+                if part is not None and part <= _SPARSE:  # no operand of a matmul is known to be one-hot
                     yield _of_sparse(product, value, part, context)
                     break
         dots = {product.dot for product in every}
@@ -81,10 +81,9 @@ def _report(
     does = "scale rows" if found.is_diagonal else "select or sum rows"
     return Report(
         product.dot,
-        f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} with a {kind} matrix of "
-        f"{found.classes:,} {'rows' if found.is_diagonal else 'classes'}{times(runs)} "
-        f"multiplies by zeros to {does}",
-        "multiply by the vector itself (d[:, None] * a)"
+        f"the matmul of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} runs{times(runs)} with a {kind} "
+        f"matrix of {found.classes:,} {'rows' if found.is_diagonal else 'classes'}, multiplying by zeros to {does}",
+        "multiply by the diagonal itself (d[:, None] * a)"
         if found.is_diagonal
         else "gather the rows by index (table[indices], jnp.take), and sum with .at[].add",
         flops=context.flops(product.dot),
@@ -111,7 +110,7 @@ def _of_part(product: Product, side: int, priced: set[Instruction], context: Con
     classes = sum(_classes(part) for part in joined[0])
     if (
         classes < _LEAST or classes * 2 < shape.dimensions[-1]
-    ):  # no operand of a product is known to be one-hot
+    ):  # no operand of a matmul is known to be one-hot
         return None
     prices, runs = context.prices, context.prices.runs(product.whole.computation)
     masks = [one for one in writers(product.operands[side]) if one not in priced]
@@ -124,9 +123,9 @@ def _of_part(product: Product, side: int, priced: set[Instruction], context: Con
         return None
     return Report(
         product.dot,
-        f"{classes:,} of {shape.dimensions[-1]:,} columns of a {sizes(shape)} matrix operand are one-hot, almost all zeros"
+        f"{classes:,} of {shape.dimensions[-1]:,} columns of a {sizes(shape)} matmul operand are one-hot, almost all zeros"
         f"{times(context.runs(product.whole))}",
-        "take the rows of the other matrix by their index, and add the product of the other columns (w[i] + x @ w[n:])",
+        "gather the rows of the other matrix by index, and add the matmul of the remaining columns (w[i] + x @ w[n:])",
         flops=round(context.flops(product.dot) * part),
         seconds=seconds,
         spares=dict.fromkeys(masks, part),
@@ -187,8 +186,8 @@ def _of_sparse(product: Product, value: Value, part: float, context: Context) ->
     mask = written(value)
     return Report(
         product.dot,
-        f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} runs"
-        f"{times(context.runs(product.whole))} with an operand of which at most {100 * part:.2g} % is nonzero",
+        f"the matmul of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} runs"
+        f"{times(context.runs(product.whole))} with an operand that is at most {100 * part:.2g} % nonzero",
         "sum the terms by index (jax.ops.segment_sum(x[source], target), .at[].add), or use jax.experimental.sparse",
         flops=context.flops(product.dot),
         seconds=max(0.0, context.prices.seconds(product.whole) - instead),
@@ -230,7 +229,7 @@ def _of_diagonal_kernel(convolution: Instruction, context: Context) -> Iterator[
     yield Report(
         convolution,
         f"a convolution with a kernel of {sizes(shape)}{times(context.runs(whole))} multiplies by zeros: the kernel is "
-        f"diagonal, so each of {found.classes:,} channels is convolved by itself",
+        f"diagonal, so each of {found.classes:,} channels is convolved separately",
         f"pass one filter per channel, with feature_group_count={found.classes}",
         flops=flops,
         seconds=max(0.0, prices.seconds(whole) - max(by_channel, prices.reading(moved) * runs)),

@@ -25,5 +25,5 @@ class UnknownTripCount(Rule):
                 yield Report(
                     loop,
                     "the trip count of this loop is unknown, so nothing in it can be estimated",
-                    "give lax.scan or lax.fori_loop constant bounds where that is possible",
+                    "give lax.scan or lax.fori_loop constant bounds where possible",
                 )

@@ -35,8 +35,8 @@ class UnusedParameter(Rule):
         more = f", nor {'is' if others == 1 else 'are'} {pluralize(others, 'other')}" if others else ""
         yield Report(
             first,
-            f"argument {first.parameter_number} of {byte_text(sizes[first])} is not read{more}: "
-            f"{byte_text(total)} is passed in and kept in memory, but never used",
+            f"argument {first.parameter_number} ({byte_text(sizes[first])}) is not read{more}: "
+            f"{byte_text(total)} is passed in and kept in memory but never used",
             "leave it out of the function's arguments, or let jax.jit drop it (keep_unused=False)",
             total,
             f"parameter {first.shape}",

@@ -28,7 +28,7 @@ class DynamicShape(Rule):
                 (
                     "this instruction has dimensions whose size is known only at run time"
                     if len(found) == 1
-                    else f"{len(found):,} instructions have dimensions whose size is known only at run time, this one first"
+                    else f"{len(found):,} instructions, this one first, have dimensions whose size is known only at run time"
                 ),
                 "pad to fixed sizes",
                 None,

@@ -41,7 +41,7 @@ class SlowOnTpu(Rule):
             ):  # it is not a large top-k by sorting
                 yield Report(
                     instruction,
-                    f"sort along {shape.dimensions[dimension]:,} elements",
+                    f"a sort along {shape.dimensions[dimension]:,} elements is slow on TPU",
                     "use approx_max_k if an approximate result is enough",
                 )
         elif (
@@ -49,8 +49,9 @@ class SlowOnTpu(Rule):
         ):  # its indices are unique, or it updates few elements
             yield Report(
                 instruction,
-                f"scatter of {rows_of(instruction):,} updates whose indices may repeat runs serially",
-                "pass unique_indices=True if that is true, or sort and sum first (segment_sum)",
+                f"a scatter of {rows_of(instruction):,} updates whose indices may repeat runs serially",
+                "pass unique_indices=True if the indices are unique, or sort the updates and sum duplicates first "
+                "(segment_sum)",
             )
 
 

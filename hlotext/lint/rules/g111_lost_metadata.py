@@ -35,7 +35,7 @@ class LostMetadata(Rule):
             yield Report(
                 None,
                 f"{without:,} of {pluralize(total, 'instruction')} {'has' if total == 1 else 'have'} no op_name",
-                "make passes copy metadata",
+                "make passes copy metadata to the instructions they create",
             )
 
 

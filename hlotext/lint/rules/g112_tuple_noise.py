@@ -32,6 +32,6 @@ class TupleNoise(Rule):
         ):  # its operand is not a tuple in the same computation
             yield Report(
                 instruction,
-                f"this element of a tuple is {made.operands[index].name}",
+                f"this get-tuple-element returns {made.operands[index].name}",
                 "use that instruction directly",
             )

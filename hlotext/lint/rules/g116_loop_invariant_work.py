@@ -84,13 +84,14 @@ def _reports(
         saved = sum(seconds[one] for one in group) * (count - 1) / count
         held = sum(total_of(one.shape).allocated_bytes for one in group if _leaves(one, group))
         others = (
-            f", and so {'is' if len(group) == 2 else 'are'} {pluralize(len(group) - 1, 'operation')} that it needs or feeds"
+            f", together with {pluralize(len(group) - 1, 'operation')} that {'feeds' if len(group) == 2 else 'feed'} or "
+            f"{'uses' if len(group) == 2 else 'use'} it"
             if len(group) > 1
             else ""
         )
         half = "a part of " if first in same.parts or first in sums else ""
         remedy = (
-            f"compute it before the loop and use the result, which takes {byte_text(held)} during the loop"
+            f"compute it before the loop and use the result, which occupies {byte_text(held)} during the loop"
         )
         if first in sums:
             remedy = (

@@ -63,7 +63,7 @@ class DenseGradient(Rule):
         chain, sent = _dense(whole, shape.element_count or 0, context)
         if any(
             _adds_product(user, whole, shape.element_count or 0) for user in (*chain, *sent)
-        ):  # products are added to it as well
+        ):  # matmuls are added to it as well
             return  # the table is multiplied with too, as tied embeddings are: its gradient is dense anyway
         runs = context.runs(whole)
         rows = size_of(instruction.operands[2].shape)
@@ -75,8 +75,9 @@ class DenseGradient(Rule):
         yield Report(
             instruction,
             f"the gradient of a table of {byte_text(size_of(shape))} is written and read in full, although only "
-            f"{byte_text(rows)} of rows were looked up" + (", and summed over the devices" if sent else ""),
-            "differentiate with respect to the rows looked up (jax.grad at rows = table[ids]) and add their gradient to "
+            f"{byte_text(rows)} of its rows were looked up"
+            + (", and summed over the devices" if sent else ""),
+            "differentiate with respect to the looked-up rows (jax.grad at rows = table[ids]) and add their gradient to "
             "the table (table.at[ids].add); optimizers with moments need a lazy variant",
             2 * size_of(shape) * runs,
             seconds=max(0.0, seconds - kept),
@@ -90,7 +91,7 @@ class DenseGradient(Rule):
 
 
 def _adds_product(user: Instruction, gradient: Instruction, elements: int) -> bool:
-    """True if a user of the gradient also reads a product of its size."""
+    """True if a user of the gradient also reads a matmul of its size."""
     for operand in user.operands:
         shape = operand.shape
         if operand is gradient or shape is None or not shape.is_array or shape.element_count != elements:

@@ -64,7 +64,7 @@ class UnusedElements(Rule):
             opcode = one.opcode
             if (
                 opcode not in _WORK and opcode != "sort"
-            ):  # it is not a product or a sort, nor computed from one
+            ):  # it is not a matmul or a sort, nor computed from one
                 continue
             opcodes = bodies.opcodes(one)
             if "sort" in opcodes and (sort := _partly_used_sort(one, asked, context)) is not None:
@@ -90,7 +90,7 @@ class UnusedElements(Rule):
         saved = {one: seconds for one, seconds in saved.items() if seconds}
         for group in connected(saved):
             products = [one for one in group if main[one].opcode in _PRODUCTS]
-            if not products:  # no product has unused elements
+            if not products:  # no matmul has unused elements
                 continue  # compilers fuse and narrow the rest
             first = max((one for one in saved if one in products), key=saved.__getitem__)
             words, remedy = _said(main[first], asked, context)
@@ -177,7 +177,7 @@ def _is_of_positions(needed: Asked) -> bool:
 
 
 def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) -> bool:
-    """True if there is a cheaper product: there is none if data selects single elements."""
+    """True if there is a cheaper matmul: there is none if data selects single elements."""
     needed, places = asked.get(product), product_places(product)
     if _needed(product, asked)[0] is not needed:  # a mask of positions excludes rows of its operands
         return True
@@ -194,7 +194,7 @@ def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) 
 
 
 def _product(one: Instruction) -> str:
-    return f"the product of {' and '.join(sizes(operand.shape) for operand in one.operands[:2])}"
+    return f"the matmul of {' and '.join(sizes(operand.shape) for operand in one.operands[:2])}"
 
 
 def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context) -> tuple[str, str]:
@@ -209,24 +209,24 @@ def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context
         cut = own_part(Value(one, fusions_around(one, context)), context)
         if cut is not None:
             return f"each device uses only its own {words}", own_remedy(cut)
-        remedy = "slice first (x[:, -1] before the product), and compute only what is used"
+        remedy = "slice first (x[:, -1] before the matmul), and compute only what is used"
         return f"only {words} {'is' if counts[d] == 1 else 'are'} used", remedy
     masks = list((needed.masks or {}).values())
     part = min(1.0, sum(mask.part for mask in masks))
     if all(mask.is_counted for mask in masks):
         if len(masks) == 1 and masks[0].is_diagonal(lengths):
-            remedy = "multiply element by element and sum (jnp.einsum('ij,ji->i', a, b), jnp.sum(a * b.T))"
+            remedy = "multiply elementwise and sum (jnp.einsum('ij,ji->i', a, b), jnp.sum(a * b.T))"
             return "only the diagonal of {} is used", remedy
         if (kept := min(mask.rounds for mask in masks)) <= _MOST_COUNTED:
             return (
                 f"each element of {{}} is used in only {100 * kept:.2g} % of the iterations: "
-                "a mask of positions excludes it from the others",
-                "skip iterations that the mask excludes entirely: with a causal mask, loop over blocks of rows in Python "
-                "and over keys only up to these (lax.scan over blocks[: i + 1]), or skip the others with lax.cond",
+                "a position mask excludes it from the others",
+                "skip iterations that the mask excludes entirely: with a causal mask, loop over row blocks in Python "
+                "and only over the key blocks up to each (lax.scan over blocks[: i + 1]), or skip the rest with lax.cond",
             )
         what = "elements" if needed is asked.get(one) else "multiplications"
         return (
-            f"only {100 * part:.2g} % of the {what} of {{}} are used: a mask of positions excludes the others",
+            f"only {100 * part:.2g} % of the {what} of {{}} are used: a position mask excludes the others",
             "compute only the blocks that the mask keeps: banded attention, or a kernel that skips blocks",
         )
     if all(mask.picked for mask in masks):
@@ -236,8 +236,8 @@ def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context
         )
     return (
         f"only {100 * part:.2g} % of the elements of {{}} are used, selected by data",
-        "compute only what is selected: gather the rows that each part takes into a buffer of fixed size before the product, "
-        "and scatter the results",
+        "compute only what is selected: before the matmul, gather the rows that each part needs into a fixed-size buffer, "
+        "and scatter the results afterwards",
     )
 
 
@@ -277,8 +277,9 @@ def _of_sort(found: tuple[Instruction, int], whole: Instruction, context: Contex
     read = sum(size_of(operand.shape) for operand in whole.operands) * context.runs(whole)
     return Report(
         sort,
-        f"rows of {sizes(sort.operands[0].shape)} are sorted, of which {used:,} elements each are used",
-        "take the first ones with jax.lax.top_k",
+        f"a sort of {sizes(sort.operands[0].shape)}, of which only {pluralize(used, 'element')} per row "
+        f"{'is' if used == 1 else 'are'} used",
+        "take those with jax.lax.top_k",
         seconds=max(0.0, context.prices.seconds(whole) - context.prices.reading(read)),
         covers=frozenset([whole]),
     )

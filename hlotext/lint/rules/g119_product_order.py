@@ -76,7 +76,7 @@ def _report(inner: Product, outers: list[_Use], context: Context) -> Report | No
         summed = outer.summed * outer.batch if _is_split(outer) else outer.summed
         if inner.batch != 1 or (
             outer.batch != 1 and summed == outer.summed
-        ):  # batched products are not reordered
+        ):  # batched matmuls are not reordered
             return None
         if inner.rows == kept and inner.columns == summed:
             m, k, n = inner.rows, inner.summed, inner.columns
@@ -93,13 +93,14 @@ def _report(inner: Product, outers: list[_Use], context: Context) -> Report | No
         return None
     wholes = dict.fromkeys([inner.whole, *(outer.whole for outer, _ in outers)])
     last = outers[0][0]
-    many = f" in {len(outers)} products" if len(outers) > 1 else ""
+    many = f" in {len(outers)} matmuls" if len(outers) > 1 else ""
     return Report(
         last.dot if len(outers) == 1 else inner.dot,
-        f"the product of {sizes(inner.dot.operands[0].shape)} and {sizes(inner.dot.operands[1].shape)} is computed first "
-        f"and multiplied by {max(narrow)} columns{many}; the other order needs {100 * then / now:.2g} % of the FLOPs",
-        "parenthesize so that the narrow product is computed first; rounding changes. Where differentiation made it, apply "
-        "the factors one after the other ((x @ a) @ b), not their product",
+        f"the matmul of {sizes(inner.dot.operands[0].shape)} and {sizes(inner.dot.operands[1].shape)} is computed first, "
+        f"and its result is multiplied by {max(narrow)} columns{many}; the other order needs {100 * then / now:.2g} % of "
+        "the FLOPs",
+        "parenthesize so that the narrow matmul is computed first; this changes rounding. If differentiation created it, "
+        "apply the factors one after the other, (x @ a) @ b, instead of multiplying by their product",
         flops=2 * (now - then) * context.runs(last.whole),
         seconds=context.prices.together(wholes) * (1 - then / now),
         spares={inner.whole: 1.0},
@@ -157,12 +158,12 @@ def _of_repeated_rows(
     less = size_of(array.shape) * context.runs(array) if array is not None else 0
     after = [one for one in every if one is not product and _is_gradient(one, gather, rows, row)]
     wholes = dict.fromkeys([product.whole, *(one.whole for one in after)])
-    many = f", and so are they in {pluralize(len(after), 'product')} of its gradient" if after else ""
+    many = f", also in {pluralize(len(after), 'matmul')} of the gradient" if after else ""
     return Report(
         product.dot,
         f"{rows:,} rows that were gathered from a table of {sizes(table)} are multiplied by "
         f"{sizes(product.dot.operands[1 - side].shape)}: {times:.3g} times as many rows as the table has{many}",
-        "multiply the table first, and gather rows of the product",
+        "multiply the table first, and gather rows of the result",
         flops=round(sum(context.flops(one.dot) for one in (product, *after)) * (1 - 1 / times)),
         seconds=context.prices.together(wholes) * (1 - 1 / times) + context.prices.reading(less),
         covers=frozenset(wholes),
@@ -217,7 +218,7 @@ def _of_broadcast_rows(
     array = written(product.operands[side])
     after = _gradients(product, side, rows, array, every) if gathered else []
     if gathered and context.backend is Backend.TPU and not after:
-        return None  # gathering rows of the wider products takes as long as multiplying
+        return None  # gathering rows of the wider matmuls takes as long as multiplying
     between = _between(after, array)
     readers = {product.whole, *between, *(one.whole for one in after)}
     if array is not None and (array.opcode == "parameter" or not readers.issuperset(array.users)):
@@ -235,13 +236,13 @@ def _of_broadcast_rows(
         writing = prices.reading(size_of(array.shape) * runs)
         spared += min(prices.seconds(array), writing if gathered else math.inf)
         spares[array] = 1.0
-    many = f", and so are they in {pluralize(len(after), 'product')} of its gradient" if after else ""
+    many = f", also in {pluralize(len(after), 'matmul')} of the gradient" if after else ""
     return Report(
         product.dot,
         f"{rows:,} rows that {'were gathered from fewer' if gathered else 'repeat fewer'} are multiplied by "
         f"{sizes(product.dot.operands[1 - side].shape)}{many}: {100 * kept:.2g} % of the FLOPs would suffice",
         f"multiply before the rows are {'gathered' if gathered else 'repeated'}, each part by its rows of the matrix, and "
-        f"add the results ({'(x @ w[:k])[i] + (x @ w[k:])[j]' if gathered else '(a @ w[:k])[:, None] + (b @ w[k:])[None]'})",
+        f"add the results: {'(x @ w[:k])[i] + (x @ w[k:])[j]' if gathered else '(a @ w[:k])[:, None] + (b @ w[k:])[None]'}",
         flops=round(sum(context.flops(one.dot) for one in (product, *after)) * (1 - kept)),
         seconds=spared,
         spares=spares,

@@ -55,10 +55,10 @@ def _report(inverse: Instruction, uses: list[tuple[Product, int]], context: Cont
     multiplying = context.prices.together(product.whole for product, _ in uses)
     return Report(
         inverse,
-        f"the inverse of a matrix of {sizes(inverse.shape)} is computed, by solving for each column of the identity, only "
+        f"the inverse of a {sizes(inverse.shape)} matrix is computed, by solving for each column of the identity, only "
         f"to be multiplied by {pluralize(columns, 'column')}",
         "solve for these columns: jnp.linalg.solve(a, b), or jax.scipy.linalg.cho_solve(cho_factor(a), b) where a is "
-        "positive definite; that is more accurate, too",
+        "positive definite; that is also more accurate",
         seconds=solving * (1 - left) + multiplying,
         spares=dict.fromkeys(chain, 1 - left),
         covers=frozenset([*chain, *(product.whole for product, _ in uses)]),

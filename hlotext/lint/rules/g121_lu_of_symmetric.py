@@ -36,9 +36,9 @@ class LuOfSymmetric(Rule):
             return
         yield Report(
             instruction,
-            f"LU factors of a symmetric matrix of {sizes(instruction.operands[0].shape)} are computed"
+            f"an LU factorization of a symmetric {sizes(instruction.operands[0].shape)} matrix is computed"
             f"{times(context.runs(instruction))}: Cholesky needs half the operations",
-            "if the matrix is positive definite, as kernels and a.T @ a with something added to the diagonal are, use "
+            "if the matrix is positive definite, as kernel matrices and a.T @ a + c * I are, use "
             "jax.scipy.linalg.cho_factor and cho_solve, or solve(..., assume_a='pos'); its log-determinant is twice the sum "
             "of the logarithms of the factor's diagonal",
             seconds=context.prices.seconds(instruction) / 2,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -71,12 +72,13 @@ def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> It
     dearest = max(seconds, key=seconds.__getitem__)
     carried = max(results, key=lambda one: (one.opcode not in _CHEAP, size_of(one.shape)), default=dearest)
     is_known = rounds.loop not in context.prices.rounds
-    more = f", and {len(seconds) - 1} more operations likewise" if len(seconds) > 1 else ""
+    others = len(seconds) - 1
+    more = f", as {'was' if others == 1 else 'were'} {pluralize(others, 'more operation')}" if others else ""
     yield Report(
         dearest,
-        f"{described(dearest)} is computed at the start of {iterations(count, is_known)}, and was already computed at the "
-        f"end of the previous one, from the same state{more}",
-        f"carry the result ({byte_text(size_of(carried.shape))}) in the loop's state: compute it once before the loop, and "
+        f"{described(dearest)} is computed at the start of {iterations(count, is_known)}, although it was already computed "
+        f"at the end of the previous one from the same state{more}",
+        f"carry the result ({byte_text(size_of(carried.shape))}) in the loop state: compute it once before the loop, and "
         "then only at the end of each iteration",
         seconds=sum(seconds.values()) * (count - 1) / count,
     )

@@ -29,7 +29,7 @@ _WRITTEN = "/dot_general"
 class ProductByElements(Rule):
     code = "G123"
     name = "product-by-elements"
-    title = "a sum over products computed element by element, where a matrix multiplication would do"
+    title = "a sum of products computed elementwise, where a matmul would do"
     waste = "dense"
     needs_optimized = True
 
@@ -37,7 +37,7 @@ class ProductByElements(Rule):
         bodies = alike(context.module)
         for whole in context.graph.sequential_instructions():
             if whole.opcode != "fusion" or not bodies.opcodes(whole) >= _NEEDED:
-                continue  # it sums no products
+                continue  # it sums no matmuls
             for body in whole.called_computations:
                 for found in separable_sums(body):
                     if not _is_written_out(found.reduce):
@@ -63,9 +63,9 @@ def _report(whole: Instruction, found: Separable, context: Context) -> Iterator[
     )
     yield Report(
         whole,
-        f"{sizes(summand.shape)} terms are multiplied and summed element by element{times(context.runs(whole))}: "
-        "every term is a product of elements of two smaller arrays",
-        f"write it as a matrix multiplication of the factors (jnp.einsum, x @ y.T){cancels}",
+        f"{sizes(summand.shape)} terms are multiplied and summed elementwise{times(context.runs(whole))}: "
+        "each term is the product of one element from each of two smaller arrays",
+        f"write it as a matmul of the factors (jnp.einsum, x @ y.T){cancels}",
         seconds=saved,
         origin=found.reduce,
     )

@@ -49,7 +49,7 @@ _BEFORE = (
 class OffTheRecurrence(Rule):
     code = "G124"
     name = "off-the-recurrence"
-    title = "small products in a loop that could be one product over all iterations"
+    title = "small matmuls in a loop that could be one matmul over all iterations"
     waste = "small"
     needs_optimized = True
     yields_to = frozenset({"D107", "G116"})
@@ -81,7 +81,7 @@ def _reports(
     )
     if not any(
         body.waits(product) for product in found
-    ):  # no product depends on the state: iterations are parts of a batch
+    ):  # no matmul depends on the state: iterations are parts of a batch
         return
     together: dict[Instruction, int] = {}
     for product in found:
@@ -92,7 +92,7 @@ def _reports(
         if moved is None:
             continue
         saved = _saved(product, moved, together[product.whole], count, context)
-        if not saved:  # one product over all iterations would take as long
+        if not saved:  # one matmul over all iterations would take as long
             continue
         launch = context.prices.chip.rates.launch
         if launch is not None:  # each of these is launched once rather than in every iteration
@@ -147,7 +147,7 @@ def _moved(product: Product, body: _Body) -> _Moved | None:
                 rows = size_of(value.instruction.shape)
                 return _Moved(
                     "its result is only stacked",
-                    "stack what is multiplied, and multiply all of it after the loop",
+                    "stack the operands, and multiply all of them after the loop",
                     max(0, rows - made),
                     2 * rows,
                     after=after - {product.whole},
@@ -155,8 +155,8 @@ def _moved(product: Product, body: _Body) -> _Moved | None:
         elif additions := _additions(product, value, body):
             rows = size_of(other.instruction.shape)
             return _Moved(
-                "its result is only added up, and an operand does not depend on the loop's state",
-                f"{_BEFORE}: its gradient is then one product, too",
+                "its result is only accumulated, and an operand does not depend on the loop's state",
+                f"{_BEFORE}: its gradient is then also one matmul",
                 rows,
                 2 * (rows + additions.read),
                 additions.part,

@@ -24,7 +24,7 @@ _ORDERS = frozenset({"GE", "GT", "LE", "LT"})
 class ProductWithTriangle(Rule):
     code = "G125"
     name = "product-with-triangle"
-    title = "a running sum computed as a matrix multiplication by a triangle of ones"
+    title = "a running sum computed as a matmul by a triangular matrix of ones"
     waste = "dense"
     needs_optimized = True
 
@@ -81,14 +81,14 @@ def _report(product: Product, side: int, context: Context) -> Iterator[Report]:
     # Products within blocks, and one more pass to add what the blocks before sum up to.
     instead = max(compute, prices.reading(rows + made)) + prices.reading(2 * made)
     saved = prices.seconds(product.whole) - instead * runs
-    if saved <= 0:  # a product in blocks would take as long
+    if saved <= 0:  # a matmul in blocks would take as long
         return
     yield Report(
         product.dot,
-        f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])}"
-        f"{times(context.runs(product.whole))} multiplies by a triangle of ones, which makes running sums of "
+        f"the matmul of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} multiplies"
+        f"{times(context.runs(product.whole))} by a triangular matrix of ones, to compute running sums of "
         f"{product.summed:,} rows",
-        f"use jnp.cumsum, or multiply blocks of {_BLOCK} rows by a triangle of their own and add the totals of the "
+        f"use jnp.cumsum, or multiply blocks of {_BLOCK} rows by a smaller triangular matrix and add the totals of the "
         "preceding blocks",
         context.flops(product.dot),
         seconds=saved,

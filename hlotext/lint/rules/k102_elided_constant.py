@@ -23,5 +23,5 @@ class ElidedConstant(Rule):
             yield Report(
                 instruction,
                 f"the values of {instruction.shape} are elided, so this module cannot be run",
-                "dump it with large constants",
+                "dump it with --xla_dump_large_constants",
             )

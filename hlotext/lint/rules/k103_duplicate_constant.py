@@ -38,7 +38,7 @@ class DuplicateConstant(Rule):
                 size = size_of(instruction.shape)
                 yield Report(
                     instruction,
-                    f"constant of {byte_text(size)} repeats the values of `{other.name}`",
+                    f"a constant of {byte_text(size)} repeats the values of `{other.name}`",
                     "make it once",
                     size,
                 )

@@ -98,7 +98,7 @@ class Padding(Rule):
             yield Report(
                 first[array],
                 f"{what} {takes} {byte_text(allocated)}{each} for {byte_text(values)} of values ({allocated / values:.3g}x)",
-                "make the minor dimensions multiples of the tile, merge small ones, or put a large one last",
+                "make the minor dimensions multiples of the tile size, merge small dimensions, or put a large one last",
                 (allocated - values) * max(1, count),
                 str(array),
                 is_held=True,

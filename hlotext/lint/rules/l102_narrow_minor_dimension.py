@@ -43,7 +43,7 @@ class NarrowMinorDimension(Rule):
                 ):  # its minor dimension is wide enough, or it is small
                     yield Report(
                         instruction,
-                        f"{array}: {minor} of 128 lanes are used in {byte_text(size[0])}",
+                        f"{array} ({byte_text(size[0])}) uses only {minor} of 128 lanes",
                         "make a larger dimension the minor one",
                         size[0] - size[1],
                         str(array),

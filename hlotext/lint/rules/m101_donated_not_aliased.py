@@ -32,8 +32,8 @@ class DonatedNotAliased(Rule):
             ):  # no free result has its shape, or it is small
                 yield Report(
                     parameter,
-                    f"donated argument of {byte_text(size)} is not aliased with the result of shape {array.without_layout()}",
-                    "give argument and result the same sharding and layout",
+                    f"a donated argument of {byte_text(size)} is not aliased to the result of shape {array.without_layout()}",
+                    "give the argument and the result the same sharding and layout",
                     size,
                     is_held=True,
                 )

@@ -126,7 +126,7 @@ def _report(group: list[_Replaced], given: str, returned: str, context: Context)
         why = f"({given}, {total}) cannot be reused: the {results} {of} {are} {returned}"
         repair = f"return {it} as {given}, or pass {it} as {returned}; otherwise do not donate {it}"
     else:
-        why = f"({total}) cannot be reused: no result is of {its} size"
+        why = f"({total}) cannot be reused: no result has {its} size"
         repair = f"give {it} the sharding of the {results} that replace{'s' if is_one else ''} {it}, or do not donate {it}"
     return Report(
         group[0].parameter,

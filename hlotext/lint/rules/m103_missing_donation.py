@@ -113,20 +113,19 @@ class MissingDonation(Rule):
         ):  # the saving is too small a part of the peak
             return None
         largest = max(found, key=_size)
-        many = f"{len(found):,} arguments, {byte_text(total)} together, {what}"
+        many = f"{len(found):,} arguments, {byte_text(total)} in total, {what}"
         if len(found) == 1:
             many = f"an argument of {byte_text(total)} {what.replace('are', 'is')}"
-        why = "so old and new values are live at the same time"
+        it, its = ("it", "its") if len(found) == 1 else ("them", "their")
+        why = f"so {its} old and new values are live at the same time"
         if len(copies) == len(found):
-            why += ", and every call copies all of it"
+            why += f", and every call copies {it} in full"
         if saved is not None and (numbers := _told(*saved)):  # donating would save too few bytes
-            why += (
-                f": donating {'it' if len(found) == 1 else 'them'} lowers the peak by {numbers} (estimated)"
-            )
+            why += f"; donating {it} would lower peak memory by an estimated {numbers}"
         held = _likely(found, saved, context) if saved is not None and _is_known(*saved) else total
         return Report(
             largest.parameter,
-            f"{many} without being donated, {why}",
+            f"{many} but not donated, {why}",
             "donate it (jax.jit(..., donate_argnums=...)) if the caller does not need the old one afterwards"
             if len(found) == 1
             else "donate them (jax.jit(..., donate_argnums=...)) if the caller does not need the old ones afterwards",

@@ -38,7 +38,7 @@ class HostTrafficInLoop(Rule):
             yield Report(
                 instruction,
                 f"{byte_text(moved)} is moved {way} host memory{times(runs)} in a loop",
-                "move larger blocks outside the loop, or offload less",
+                "move larger blocks, outside the loop, or offload less",
                 moved * runs,
             )
 

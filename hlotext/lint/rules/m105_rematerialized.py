@@ -46,8 +46,9 @@ class Rematerialized(Rule):
         if first is not None and again >= self.share * total:  # too few bytes are rematerialized
             yield Report(
                 first,
-                f"{counted(count, 'is', 'are')} rematerialized: {100 * again / max(1, total):.2g} % of all bytes written",
-                "lower the peak (`hlotext memory FILE` shows what holds it), so that XLA need not recompute them"
+                f"{counted(count, 'is', 'are')} rematerialized, writing {100 * again / max(1, total):.2g} % of all bytes "
+                "written",
+                "lower peak memory (`hlotext memory FILE` shows what occupies it), so that XLA need not recompute them"
                 + (", or choose what to recompute with jax.checkpoint" if _is_training(context) else ""),
                 again,
                 "share",

@@ -34,7 +34,7 @@ class NeedlessRemat(Rule):
         by_opcode = context.census.by_opcode
         products = [one for opcode in ("dot", "convolution") for one in by_opcode.get(opcode, ())]
         products += [one for one in by_opcode.get("custom-call", ()) if is_product_call(one)]
-        if not any(map(is_computed_again, products)):  # no product is recomputed for the backward pass
+        if not any(map(is_computed_again, products)):  # no matmul is recomputed for the backward pass
             return
         total = again = 0
         first: Instruction | None = None
@@ -44,16 +44,16 @@ class NeedlessRemat(Rule):
             if is_computed_again(instruction) and flops:
                 again += flops
                 first = first or instruction
-        if first is None or again < self.share * total:  # the recomputed products are too small
+        if first is None or again < self.share * total:  # the recomputed matmuls are too small
             return
         most = self._most_bytes(context)
         if most > self.max_bytes:  # without recomputation the module would need too much memory
             return
         yield Report(
             first,
-            f"{100 * again / total:.2g} % of the FLOPs of all matrix products are recomputed for jax.checkpoint, "
+            f"{100 * again / total:.2g} % of all matmul FLOPs are recomputations for jax.checkpoint, "
             f"but without it the peak would be at most {byte_text(most)}",
-            "remove jax.checkpoint, or choose a policy that keeps the products (dots_saveable)",
+            "remove jax.checkpoint, or choose a policy that saves the matmul results (dots_saveable)",
             flops=again,
             cause="remat",
         )

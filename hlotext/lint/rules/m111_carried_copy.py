@@ -27,12 +27,14 @@ _SWAP = (
     "unroll the loop by two (unroll=2), so that the arrays swap without a copy; that makes the program larger, and may "
     "raise the peak"
 )
-_SHIFT = "keep a position beside the array and write the new elements in place (lax.dynamic_update_slice)"
+_SHIFT = (
+    "keep a write position with the array, and write the new elements in place (lax.dynamic_update_slice)"
+)
 _REORDER = (
-    "leave the rows where they are, and keep beside them which row each one continues (for beams a table of ancestors), to "
+    "leave the rows in place, and store which row each one continues (for beam search, a table of ancestors), to "
     "look rows up where they are read; or reorder only when the order changes (lax.cond)"
 )
-_BRANCH = "take the array out of the branch, or nest the loops: what a branch passes through is copied"
+_BRANCH = "move the array out of the branch, or nest the loops: a branch copies what it passes through"
 
 
 @attrs.frozen
@@ -90,7 +92,7 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
         )
         yield Report(
             first,
-            f"{byte_text(size)} of the loop's state {'in a branch ' if is_branch else ''}is copied "
+            f"{byte_text(size)} of loop state {'in a branch ' if is_branch else ''}is copied "
             f"{every_round(count, is_known)}",
             help_,
             2 * size * context.runs(first),
@@ -173,7 +175,7 @@ def _reorders(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
     first = max(writers, key=lambda one: (total_of(one.shape).allocated_bytes, one.name))
     yield Report(
         first,
-        f"{byte_text(size)} of the loop's state is gathered in another order of rows "
+        f"{byte_text(size)} of loop state is gathered into another row order "
         f"{every_round(count, rounds.loop not in context.prices.rounds)}",
         _REORDER,
         2 * size * context.runs(first),

@@ -20,7 +20,7 @@ _MOST_STEPS = 100
 
 _CARRY = (
     "carry the whole array, write into it in place (lax.dynamic_update_slice), and donate it: the compiler then "
-    "neither copies it nor holds it twice"
+    "neither copies it nor stores it twice"
 )
 _TURNED = (
     "carry the whole array, write into it in place (lax.dynamic_update_slice), donate it, and keep it from call to call "
@@ -71,9 +71,9 @@ def _of_parts(apart: TakenApart, context: Context) -> Report:
     return Report(
         apart.joined,
         f"an array of {byte_text(size)} is cut into slices, a small part of each is updated, and they are concatenated "
-        f"again: all of it is read and written{times(runs)}",
+        f"again: the whole array is read and written{times(runs)}",
         "write into the whole array in place (cache.at[layer, :, position].set(...)), read its slices from there, and donate "
-        "it; or keep the slices as arrays of their own, and donate these",
+        "it; or keep the slices as separate arrays, and donate those",
         2 * size * runs,
         seconds=max(0.0, context.prices.together(apart.path) - fetching),
         spares=dict.fromkeys(held, 1.0),
@@ -90,13 +90,13 @@ def _report(paths: list[_Path], rounds: Rounds, count: int, context: Context) ->
     size = sum(total_of(path.given.shape).allocated_bytes for path in paths)
     around = dict.fromkeys(one for path in paths for one in _around(path, rounds))
     is_known = rounds.loop not in context.prices.rounds
-    many = f"a loop takes {len(paths)} arrays, {byte_text(size)} together, as xs and returns them as ys"
+    many = f"a loop takes {len(paths)} arrays, {byte_text(size)} in total, as xs and returns them as ys"
     if len(paths) == 1:
         many = f"a loop takes an array of {byte_text(size)} as xs and returns it as ys"
     reading = sum(_read_instead(path, count, context) for path in paths)
     return Report(
         paths[0].steps[0],
-        f"{many}{times(context.runs(rounds.loop))}, to change a small part of each slice: a whole slice is read and "
+        f"{many}{times(context.runs(rounds.loop))}, only to change a small part of each slice: a whole slice is read and "
         f"written {every_round(count, is_known)}",
         _TURNED if any(path.is_turned for path in paths) else _CARRY,
         context.in_all_rounds(2 * size * context.runs(rounds.loop), rounds.loop),

@@ -75,7 +75,7 @@ class Joined(Rule):
             instruction,
             f"{byte_text(size_of(largest.shape))} is rewritten{times(runs)} to append "
             f"{byte_text(size_of(instruction.shape) - size_of(largest.shape))}",
-            "hold an array of the full size, write into it in place (lax.dynamic_update_slice), and donate it",
+            "allocate the array at full size, write into it in place (lax.dynamic_update_slice), and donate it",
             2 * size_of(instruction.shape) * runs,
             seconds=context.prices.seconds(instruction),
             is_proved=len(largest.shape.dimensions) > 1 if largest.shape is not None else False,
@@ -111,14 +111,14 @@ def _of_grown(found: Growth, context: Context) -> Iterator[Report]:
         else 0.0
     )
     saved = sum(spent.values()) * (1 - full / total) - rest - launches
-    if saved <= rest:  # products would take about as long to read a full-size array
+    if saved <= rest:  # matmuls would take about as long to read a full-size array
         return
     runs = context.runs(next(iter(spent)))
     yield Report(
         last,
         f"an array grows from {byte_text(size_of(first.shape))} to {byte_text(full)} in {len(found.steps):,} steps"
-        f"{times(runs)}, each of which rewrites all of it",
-        "hold an array of the full size, write each part in place (lax.dynamic_update_slice or x.at[:, i].set), and mask "
+        f"{times(runs)}, each of which rewrites it in full",
+        "allocate the array at full size, write each part in place (lax.dynamic_update_slice or x.at[:, i].set), and mask "
         "the part that is not filled yet, or slice it off where the array is read",
         total * runs,
         seconds=saved,

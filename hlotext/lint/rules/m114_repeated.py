@@ -69,8 +69,8 @@ def _report(
     reading = min(again, prices.together(readers)) - again * left
     return Report(
         one,
-        f"a broadcast writes an array {factor} times, {byte_text(written_bytes(one))}{times(runs)}, although its "
-        "users could read it once",
+        f"a broadcast writes {factor} copies of an array, {byte_text(written_bytes(one))}{times(runs)}, although its "
+        "users could read the array itself",
         _help(one),
         written_bytes(one) * runs,
         seconds=max(0.0, prices.seconds(one) * (1 - left if is_turned else 1) + reading),
@@ -94,8 +94,8 @@ def _help(one: Instruction) -> str:
     primitive = one.metadata.op_name.rpartition("/")[2] if one.metadata is not None else ""
     if primitive in _SCALES:
         return (
-            f"{primitive} broadcasts it to scale an operand of a product: where it is the same along what the product sums "
-            "up, scale the product's result (a softmax divides after its second product)"
+            f"{primitive} broadcasts it to scale a matmul operand: where it is constant along the contracted dimension, "
+            "scale the matmul result instead (a softmax can divide after its second matmul)"
         )
     instead = " instead of jnp.repeat or broadcast_to" if primitive in _BROADCASTS else ""
     groups = "split its dimensions into groups (einsum over one more dimension)"

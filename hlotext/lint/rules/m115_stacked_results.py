@@ -55,8 +55,8 @@ def _partly_used(
         slot,
         update,
         1 - part,
-        f"of which only {100 * part:.2g} % {'is' if part else 'are'} used",
-        "return only what is used: the last from the loop's state, every k-th from an outer scan over an inner "
+        f"only {100 * part:.2g} % of which is used",
+        "return only what is used: the last value from the loop state, every k-th from an outer scan over an inner "
         "lax.fori_loop of k iterations",
         context,
     )

@@ -25,8 +25,8 @@ class DoesNotFit(Rule):
         yield Report(
             None,
             f"the module does not fit into the memory of {excess.chip.name}: {excess.text}",
-            f"`hlotext memory FILE --chip {excess.chip.name}` shows what is held at the peak; the other memory findings say "
-            "what lowers it",
+            f"`hlotext memory FILE --chip {excess.chip.name}` shows what is live at the peak; the other memory findings "
+            "suggest what lowers it",
             excess.bytes,
             is_held=True,
         )

@@ -47,7 +47,7 @@ class _Rows:
 class WideRows(Rule):
     code = "M120"
     name = "wide-rows"
-    title = "a wide product live for all rows at once, although rows are independent"
+    title = "a wide matmul result live for all rows at once, although rows are independent"
     waste = "held"
     is_proved = False  # whether time or memory is short is for the author to say
     needs_optimized = True
@@ -201,14 +201,14 @@ def _report(product: Product, found: _Rows, context: Context) -> Iterator[Report
     if not saved or not context.peak or saved < _MUCH * context.peak:
         return
     again = context.prices.seconds(product.whole)
-    costs = f"; the backward pass repeats the product, in {seconds(again)}" if found.is_multiplied else ""
+    costs = f"; the backward pass recomputes the matmul, in {seconds(again)}" if found.is_multiplied else ""
     block = "jax.checkpoint(loss of a block)" if found.is_multiplied else "a function of a block"
     size = size_of(product.dot.shape)
     yield Report(
         product.whole,
-        f"{byte_text(size)}, {sizes(product.dot.shape)}, is live for all rows at once, although rows are independent and "
-        "no result is as large",
-        f"process the rows in blocks, such as {_BLOCKS} of them: lax.scan over {block}{costs}",
+        f"a matmul result of {byte_text(size)} ({sizes(product.dot.shape)}) is live for all rows at once, although rows "
+        "are independent and no result is as large",
+        f"process the rows in blocks, for example {_BLOCKS} of them: lax.scan over {block}{costs}",
         saved,
         is_held=True,
         spares=spares,

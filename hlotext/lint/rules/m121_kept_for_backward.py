@@ -24,7 +24,7 @@ _MUCH = 0.3
 class KeptForBackward(Rule):
     code = "M121"
     name = "kept-for-backward"
-    title = "large values kept for the backward pass that could be recomputed from small ones"
+    title = "large values saved for the backward pass that could be recomputed from small ones"
     waste = "held"
     is_proved = False  # whether time or memory is short is for the author to say
     is_trade = True
@@ -60,8 +60,8 @@ class KeptForBackward(Rule):
             yield Report(
                 first.filler,
                 f"{pluralize(len(group), 'array')} of {name.rpartition('.')[2] or 'the program'}, the largest "
-                f"{byte_text(first.bytes)} ({written(first.filler, first.index)}), are kept for the backward pass, which "
-                f"could recompute each from {byte_text(origin.bytes)} or less",
+                f"{byte_text(first.bytes)} ({written(first.filler, first.index)}), are saved for the backward pass, which "
+                f"could recompute each from at most {byte_text(origin.bytes)}",
                 f"{repair(context)} the backward pass recomputes them, in about {seconds(again)}",
                 sum(held.bytes for held in spared),
                 "kept",

@@ -27,5 +27,5 @@ class Unscheduled(Rule):
             yield Report(
                 None,
                 "the file says after_optimizations, but the module is not scheduled",
-                "dump the module that runs",
+                "dump the scheduled module",
             )

@@ -85,7 +85,7 @@ class HostIsWaitedFor(Rule):
             conditional,
             f"the host copies {byte_text(total_of(index).unpadded_bytes)} from the device and waits for it{times(runs)} "
             "in a loop, to decide which branch to run",
-            "compute both and select (jnp.where), if they are cheap",
+            "compute both branches and select (jnp.where), if they are cheap",
             seconds=HOST_ANSWERS * runs,
         )
 

@@ -29,7 +29,7 @@ class DeprecatedSyntax(Rule):
             for name in [name for name in instruction.attributes if name in old]:
                 yield Report(
                     instruction,
-                    f"{respelled.get(name, name)} is an attribute of old releases of XLA",
+                    f"{respelled.get(name, name)} is an attribute of older XLA releases",
                     "remove it or rename it",
                     None,
                     name,
