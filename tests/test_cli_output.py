@@ -134,6 +134,23 @@ def test_columns_give_way_by_importance(capsysbinary: pytest.CaptureFixture[byte
     assert all(row[2][:4] in line for row, line in zip(ROWS, lines[2:], strict=False))
 
 
+def test_what_differs_from_row_to_row_stays_before_what_does_not() -> None:
+    """Axes of the mesh tell collectives apart; figures that are the same of all do not."""
+    titles = ("operation", "kind", "along", "runs", "sent", "line")
+    columns = [TerminalColumn(title, is_number=title in ("runs", "sent")) for title in titles]
+    rows = [
+        (f"all-gather.{n}", "all-gather", axes, "1", f"{n}.00 MiB", f"model.py:{n} layer")
+        for n, axes in enumerate(("data, model", "model", "fsdp"))
+    ]
+    for width, stay in (
+        (78, titles),
+        (69, ("operation", "kind", "along", "sent", "line")),
+        (45, ("operation", "along", "line")),
+        (30, ("operation", "along")),
+    ):
+        assert tuple(titles[n] for n in fit(columns, rows, width).columns) == stay
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "width", "expected"),
     [

@@ -22,7 +22,7 @@ from hlotext.dumps.collectives.records import OPERATION, RESHARD, Place, Reason
 from hlotext.dumps.collectives.traffic import Traffic
 from hlotext.lint import Config
 from hlotext.syntax.source.inputs import read_source
-from tests.cli_support import run
+from tests.cli_support import run, run_json
 from tests.support import DATA
 
 
@@ -291,3 +291,22 @@ def test_a_given_mesh_is_compared_with_the_programs_own(tmp_path: Path) -> None:
         told = " ".join(run(*command, tmp_path, "--mesh", "d=2,mm=2").stdout.split())
         assert "note: the module's own mesh is d=2,m=2; did you mean `m`?" in told
         assert "own mesh" not in run(*command, tmp_path, "--mesh", "d=2,m=2").stdout
+
+
+def test_a_given_mesh_is_compared_or_said_not_to_be(tmp_path: Path) -> None:
+    """Without collectives too; a final text alone has lost the names."""
+    program = """HloModule jit_f, num_partitions=4
+
+ENTRY e {
+  p = f32[8]{0} parameter(0), sharding={mesh['data'=2,'model'=2], [{'data'}]}
+  ROOT n = f32[8]{0} negate(p)
+}
+"""
+    text = tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt"
+    text.write_text(program.replace(", sharding={mesh['data'=2,'model'=2], [{'data'}]}", ""))
+    unnamed = "no sharding in the text names mesh axes, so the names of --mesh could not be checked"
+    assert run_json("comm", text, "--mesh", "data=2,modle=2")["modules"][0]["notes"] == [unnamed]
+    (tmp_path / "module_0000.jit_f.before_optimizations.txt").write_text(program)
+    (module,) = run_json("comm", text, "--mesh", "data=2,modle=2")["modules"]
+    assert module["notes"] == ["the module's own mesh is data=2,model=2; did you mean `model`?"]
+    assert not run_json("comm", text, "--mesh", "data=2,model=2")["modules"][0]["notes"]

@@ -78,3 +78,20 @@ def test_donation_of_an_unknown_argument(tmp_path: Path) -> None:
         2,
         True,
     )
+
+
+def test_names_that_are_nearly_right(tmp_path: Path) -> None:
+    for end in ("before", "cpu_after"):
+        (tmp_path / f"module_0000.m.{end}_optimizations.txt").write_text(SORT)
+    for more in ((), ("--forward",)):
+        found = run("dump", "trace", tmp_path, "-i", "sort.3", *more)
+        assert found.exit_code == 1
+        assert "; did you mean `s.1`?" in found.stderr
+
+
+def test_parquet_is_what_another_command_writes(tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_text(SORT)
+    for arguments in (("-o", tmp_path / "m.parquet"), ("-o", tmp_path / "m", "--to", "parquet")):
+        found = run("convert", tmp_path / "m.txt", *arguments)
+        assert found.exit_code == 2
+        assert f"hlotext table {tmp_path / 'm.txt'} -o DATASET" in found.stderr

@@ -381,3 +381,18 @@ def test_a_text_beside_the_folder_that_it_was_dumped_to_is_shown_once(tmp_path: 
     assert found["repeated"] == [{"file": str(tmp_path / "compiled.txt"), "same_as": str(final)}]
     assert {one["file"] for one in found["modules"]} == {str(final), str(tmp_path / "other.txt")}
     assert "compiled.txt is the module of" in run("triage", str(tmp_path)).output
+
+
+def test_functions_that_were_compiled_again_and_tables_that_are_cut(tmp_path: Path) -> None:
+    for number, size in enumerate((4, 8, 16, 32, 64, 128, 256)):
+        text = f"""HloModule jit_f, is_scheduled=true
+
+ENTRY e {{
+  p = f32[{size}]{{0}} parameter(0), metadata={{op_name="x"}}
+  ROOT n = f32[{size}]{{0}} negate(p)
+}}
+"""
+        (tmp_path / f"module_000{number}.jit_f.cpu_after_optimizations.txt").write_text(text)
+    shown = " ".join(run("triage", tmp_path).stdout.split())
+    assert "recompiled jit_f was compiled 7 times, for 7 shapes of x: f32[" in shown
+    assert "... and 2 more" in shown

@@ -81,12 +81,18 @@ def command(
             found = told(
                 lambda module=module, mesh=mesh_told: cost.traffic(module, mesh, algorithm)  # type: ignore[misc]
             )
+            other = dumps.collectives.mesh_note(given, module, compilation)
+            notes = list(
+                dict.fromkeys([*(note for one in causes for note in one.notes), *filter(None, [other])])
+            )
             if output_format == "json":
-                documents.append(_json(place, module.name, found, causes))
+                documents.append(_json(place, module.name, found, causes, notes))
                 continue
             report.heading(f"{place}: {module.name}")
             _show(report, found, limit)
             _show_causes(report, causes, limit)
+            for note in notes:
+                report.note(f"note: {note}")
     if output_format == "json":
         write_json({"modules": documents})
     inputs.finish()
@@ -186,12 +192,14 @@ def _show_causes(report: Output, causes: Sequence[dumps.CollectiveCause], limit:
         report.facts([("operation", f"{first}{more}"), *facts])
     if len(groups) > len(shown):
         report.note(f"  ... and {len(groups) - len(shown):,} more")
-    for note in dict.fromkeys(note for one in causes for note in one.notes):
-        report.note(f"note: {note}")
 
 
 def _json(
-    place: str, name: str, found: cost.Traffic, causes: Sequence[dumps.CollectiveCause]
+    place: str,
+    name: str,
+    found: cost.Traffic,
+    causes: Sequence[dumps.CollectiveCause],
+    notes: list[str],
 ) -> dict[str, Any]:
     known = {one.communication.start: one for one in causes}
     return {
@@ -210,7 +218,7 @@ def _json(
             {"along": row, "kind": kind, **_total(total)} for (row, kind), total in found.matrix().items()
         ],
         "operations": _flows(found.algorithm, known).json(found.flows),
-        "notes": list(dict.fromkeys(note for one in causes for note in one.notes)),
+        "notes": notes,
     }
 
 

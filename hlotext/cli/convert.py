@@ -16,7 +16,16 @@ from hlotext.ir.files import write_bytes
 from hlotext.syntax.source.inputs import is_binary, is_foreign, is_json, read_data
 
 _TEXT, _PROTO, _JSON, _TRACE = "text", "proto", "json", "trace-events"
+_PARQUET = "parquet"
+"""A kind of tables, which another command writes."""
 _ENDINGS = {".txt": _TEXT, ".hlo": _TEXT, ".pb": _PROTO, ".json": _JSON}
+
+
+class _Target(click.Choice[str]):
+    """The kinds of files; of tables the command says which one writes them."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return value if value == _PARQUET else super().convert(value, param, ctx)
 
 
 @click.command()
@@ -41,7 +50,7 @@ _ENDINGS = {".txt": _TEXT, ".hlo": _TEXT, ".pb": _PROTO, ".json": _JSON}
 @click.option(
     "--to",
     "target",
-    type=click.Choice([_TEXT, _PROTO, _JSON, _TRACE]),
+    type=_Target([_TEXT, _PROTO, _JSON, _TRACE]),
     help="Kind of OUT, if its name does not show it; trace-events for the estimated schedule.",
 )
 @click.option("--chip", metavar="NAME|FILE.toml", help="For trace-events: chip of the estimated times.")
@@ -82,7 +91,12 @@ def command(
 
     Exit status: 0 success, 2 usage error, unreadable input, or elided constants in IN.
     """
-    named = _ENDINGS.get(os.path.splitext(output)[1])
+    ending = os.path.splitext(output)[1]
+    named = _ENDINGS.get(ending)
+    if target == _PARQUET or (target is None and ending == f".{_PARQUET}"):
+        raise click.UsageError(
+            f"convert writes modules; for tables as Parquet: hlotext table {file} -o DATASET"
+        )
     if target is not None and target != _TRACE and named is not None and named != target:
         raise click.UsageError(f"--to {target} contradicts the name {output}")
     if os.path.isdir(output):

@@ -41,6 +41,8 @@ class Kind(enum.Enum):
 _NUMBER, _OTHER = 6, 5
 _FIRST = 3
 """By how much the first column, by which rows are told apart, is more important than elsewhere."""
+_ALIKE = 2
+"""By how much a column is less important where it is the same in every row."""
 _KNOWN = {
     **dict.fromkeys(
         ("name", "instruction", "operation", "value", "transfer", "critical path", "pass"), (Kind.NAME, 9)
@@ -52,7 +54,7 @@ _KNOWN = {
     "file": (Kind.PLACE, 9),
     "opcode": (Kind.NAME, 4),
     "family": (Kind.PROSE, 4),
-    "kind": (Kind.WORD, 8),
+    **dict.fromkeys(("kind", "along"), (Kind.WORD, 8)),
     **dict.fromkeys(
         ("summary", "problem", "finding", "finds", "answers", "reason", "why", "because", "meaning", "note"),
         (Kind.PROSE, 7),
@@ -172,8 +174,14 @@ def fit(columns: Sequence[TerminalColumn], rows: Sequence[Sequence[str]], width:
 def _expendable(
     columns: Sequence[TerminalColumn], rows: Sequence[Sequence[str]], kept: list[int], below: list[int]
 ) -> tuple[int, bool]:
-    """The column to drop: the least important one without which rows stay distinct; True if there is none such."""
-    order = sorted(kept, key=lambda n: (columns[n].rank + (0 if n else _FIRST), -n))
+    """The column to drop: the least important one without which rows stay distinct; True if there is none such.
+
+    One that is the same in every row is less important than its title says: it tells nothing apart.
+    """
+    alike = {n for n in kept if len(rows) > 1 and len({row[n] for row in rows}) == 1}
+    order = sorted(
+        kept, key=lambda n: (columns[n].rank + (0 if n else _FIRST) - (_ALIKE if n in alike else 0), -n)
+    )
     wanted = _distinct(rows, [*kept, *below])
     for number in order:
         if _distinct(rows, [n for n in (*kept, *below) if n != number]) == wanted:

@@ -17,6 +17,7 @@ from hlotext.cli.chip_options import chip_of
 from hlotext.cli.common import Unreadable, limit_option, write_json
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Command, TerminalTable, emit_report, output, printable
+from hlotext.cli.show_modules import recompiled
 from hlotext.cli.table_options import columns_option
 from hlotext.findings.escape import markdown
 from hlotext.reports.human import percent
@@ -158,6 +159,10 @@ def _facts(found: triage.Triage) -> list[tuple[str, str]]:
         facts.append(("" if number else "shown once", f"{place} is the module of {same}"))
     if len(found.repeated) > _REPEATED:
         facts.append(("", f"{len(found.repeated) - _REPEATED:,} more texts are modules that were dumped too"))
+    again = list(recompiled((one.name, one.arguments) for one in found.modules))
+    facts += [("" if number else "recompiled", told) for number, told in enumerate(again[:_REPEATED])]
+    if len(again) > _REPEATED:
+        facts.append(("", f"{len(again) - _REPEATED:,} more functions"))
     if found.failures:
         facts.append(("unreadable", pluralize(len(found.failures), "file")))
     if not found.actions and found.modules:
@@ -215,7 +220,7 @@ def _memory(found: triage.Triage, limit: int) -> TerminalTable:
     # Files stand in the table of modules: here they only tell modules of one name apart.
     has_names = len({one.name for one in fullest}) == len(fullest)
     without = [*empty, *(["file"] if has_names or len({one.place for one in fullest}) < 2 else [])]
-    return Listing("triage.memory", row).table(title, fullest, without=without)
+    return Listing("triage.memory", row).table(title, found.fullest, limit, without=without)
 
 
 def _arrays(layer: triage.Layer) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from collections.abc import Callable, Collection, Mapping
@@ -10,6 +11,7 @@ from typing import Any
 import attrs
 
 from hlotext.ir.caches import lazy_regex
+from hlotext.syntax.source.reporter import did_you_mean
 from hlotext.tables.errors import MissingArrow, MissingDuckDB, QueryError
 from hlotext.tables.figures import FIGURES
 from hlotext.tables.programs import Row, Text, programs, signed_names
@@ -300,7 +302,32 @@ def _hint(message: str, connection: Any) -> str:
     having = [name for name in names if column[1] in columns[name]]
     if having:
         return f'; "{column[1]}" is a column of {", ".join(having)}'
-    return f'; no table has "{column[1]}": `describe {names[0]}` lists columns'
+    meant = _meant(column[1]) or did_you_mean(column[1], {one for own in columns.values() for one in own})
+    return f'; no table has "{column[1]}": {meant or f"`describe {names[0]}` lists columns"}'
+
+
+_MOST_MEANT = 3
+"""Columns that a message suggests."""
+_LETTERS = lazy_regex(r"[a-z]+")
+
+
+def _meant(word: str) -> str:
+    """The columns whose name and description have every word of a name, in whatever form: `sent_bytes` is `wire_bytes`."""
+    asked = _LETTERS().findall(word.lower())
+    found = [
+        f"`{table.name}.{one.name}`"
+        for table in TABLES.values()
+        for one in table.columns
+        for own in [_LETTERS().findall(f"{one.name} {one.doc}".lower())]
+        if asked and all(any(_is_form(each, other) for other in own) for each in asked)
+    ]
+    return f"did you mean {' or '.join(found[:_MOST_MEANT])}?" if found else ""
+
+
+def _is_form(one: str, other: str) -> bool:
+    """True for forms of one word: they differ in their endings, as sent and sends."""
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return one == other or (same >= 3 and same >= max(len(one), len(other)) - 2)
 
 
 def _programs(connection: Any, has_instructions: bool) -> Any:

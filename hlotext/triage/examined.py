@@ -10,6 +10,7 @@ import hlotext as hlo
 from hlotext import cost, lint, memory
 from hlotext.analysis import Backend, backend_of, choose_chip
 from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.analysis.entries import arguments
 from hlotext.cost import TrafficTotal
 from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.texts import ModuleFile, compilation_beside, is_final
@@ -60,6 +61,8 @@ class Examined:
     contents: tuple[Content, ...]
     layers: tuple[Layer, ...]
     findings: tuple[Finding, ...]
+    arguments: tuple[tuple[str, str], ...] = ()
+    """Their names and shapes: of one function compiled again, the shapes that differ."""
 
     @property
     def is_at_least(self) -> bool:
@@ -130,6 +133,7 @@ def _examined(
         contents=contents,
         layers=layers,
         findings=tuple(finding.detached() for finding in found),
+        arguments=tuple((one.label, one.shape) for one in arguments(module)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import attrs
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _PARTITIONING = re.compile(r"((tpu|gpu)-)?spmd-partitioning|stateful-rng-spmd-partitioner")
 DUMP_THE_REST = dump_flags(AROUND_PARTITIONING)
 """Flags that dump the missing texts."""
+UNCHECKED = "no sharding in the text names mesh axes, so the names of --mesh could not be checked"
 
 
 @attrs.frozen
@@ -88,18 +89,35 @@ def mesh_for(
         mesh_of(after, mesh)
     except ValueError as error:
         more = other_mesh(mesh, itertools.chain(others, (after,)))
-        raise ValueError(": ".join(filter(None, (str(error), more)))) from None
+        raise ValueError(": ".join((str(error), *([more] if more not in ("", UNCHECKED) else [])))) from None
     return mesh
 
 
 def other_mesh(given: DeviceMesh | str | None, texts: Iterable[hlo.Module | None]) -> str:
-    """The mesh that the program names, if the given one is another, and the axes that may be meant; else nothing."""
+    """The mesh that the program names, if the given one is another, and the axes that may be meant.
+
+    Where no text names axes, that the given ones cannot be compared; else nothing.
+    """
     mesh = parse_mesh(given) if isinstance(given, str) else given
-    own = _named(texts) if mesh is not None else None
-    if mesh is None or own is None or (mesh.names, mesh.sizes) == (own.names, own.sizes):
+    if mesh is None:
+        return ""
+    own = _named(texts)
+    if own is None:
+        return UNCHECKED
+    if (mesh.names, mesh.sizes) == (own.names, own.sizes):
         return ""
     meant = [did_you_mean(name, own.names) for name in mesh.names if name not in own.names]
     return "; ".join([f"the module's own mesh is {own}", *filter(None, meant)])
+
+
+def mesh_note(given: DeviceMesh | None, module: hlo.Module, compilation: Compilation | None = None) -> str:
+    """Of a final text what `other_mesh` says, also where it has no collectives; the program has the names."""
+
+    def texts() -> Iterator[hlo.Module | None]:
+        yield module
+        yield read(compilation.first) if compilation is not None else None
+
+    return other_mesh(given, texts())
 
 
 def _named(texts: Iterable[hlo.Module | None]) -> DeviceMesh | None:

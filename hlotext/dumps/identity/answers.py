@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 import hlotext as hlo
+from hlotext.analysis.meant import names_meant
 from hlotext.dumps.identity.graph import Chain, Origin
 from hlotext.dumps.identity.owners import Owner, owner
 from hlotext.dumps.identity.pairing import SURE, Edge
@@ -201,7 +202,7 @@ class Identity:
         assert before is not None
         assert after is not None
         if not isinstance(before.find(name), hlo.Instruction):
-            raise LookupError(f"no instruction {name} in {self._steps[0].path}")
+            raise LookupError(f"no instruction {name} in {self._steps[0].path}{names_meant(before, name)}")
         links = []
         for final, source in self._forward.get(name.removeprefix("%"), ()):
             node = after.find(final)
@@ -235,7 +236,10 @@ class Identity:
     def _known(self, name: str) -> str:
         if name not in self:
             where = self._steps[-1].path if self._steps else self._compilation.name
-            raise LookupError(f"no instruction {name} in {where}")
+            after = self._compilation.after
+            raise LookupError(
+                f"no instruction {name} in {where}{names_meant(after, name) if after is not None else ''}"
+            )
         return name.removeprefix("%")
 
     def _event(self, index: int, name: str, edge: Edge) -> Event:
