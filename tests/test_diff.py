@@ -368,6 +368,19 @@ def test_modules_of_one_form(
     assert len(set(map(id, asked))) == 2 - is_shared
 
 
+def test_computations_of_one_text_are_numbered_once() -> None:
+    """Of the second module only what calls, and what was edited or written otherwise, is looked into."""
+    old, new, other = hlo.parse(FORMED), hlo.parse(FORMED), hlo.parse(FORMED.replace("tanh(", "sine("))
+    structure = ValueNumbering()
+    first = structure.classes(old)
+    structure.said.clear()
+    assert list(structure.classes(new, old).values()) == list(first.values())
+    assert [one.name for one in structure.said] == ["main"]
+    assert not set(structure.classes(other, old).values()) & set(first.values())
+    new.find("end").change(opcode="sine")
+    assert list(structure.classes(new, old).values()) == list(structure.classes(other, old).values())
+
+
 @pytest.mark.parametrize("path", FILES[::9], ids=corpus_id)
 def test_costs_that_are_shared_are_those_of_both(path: Path) -> None:
     """Totals of a module in which elementwise operations were exchanged: from the differences, and from both modules."""

@@ -34,7 +34,7 @@ class Pairing:
         self._earlier_names = earlier_names
         self.structure = ValueNumbering()
         self.old_classes = self.structure.classes(old)
-        self.new_classes = self.structure.classes(new)
+        self.new_classes = self.structure.classes(new, old)
         entries = self.old_classes.get(old.entry), self.new_classes.get(new.entry)
         self.is_same = entries[0] == entries[1] and Counter(self.old_classes.values()) == Counter(
             self.new_classes.values()

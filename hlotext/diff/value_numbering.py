@@ -46,6 +46,8 @@ class ValueNumbering:
         self._classes: dict[Said, int] = {}
         self.said: dict[hlo.Computation, Said] = {}
         """Contents of each computation whose class was asked for."""
+        self._alone: dict[hlo.Computation, int] = {}
+        """Classes of computations that call nothing."""
         self._texts: dict[int, tuple[Any, Hashable]] = {}
 
     def local(self, node: hlo.Instruction) -> int:
@@ -102,11 +104,21 @@ class ValueNumbering:
         literal = node.literal
         return node.parameter_number if literal is None else self.value(literal)
 
-    def classes(self, module: hlo.Module) -> dict[hlo.Computation, int]:
-        """A number for each computation: the same for those that hold the same, in the same order, and call the same."""
+    def classes(self, module: hlo.Module, like: hlo.Module | None = None) -> dict[hlo.Computation, int]:
+        """A number for each computation: the same for those that hold the same, in the same order, and call the same.
+
+        A computation that calls nothing and has the text of the one in its place in `like`, a module that was asked before,
+        is known from that one.
+        """
         found: dict[hlo.Computation, int] = {}
         known = self._known
+        same = _same_texts(module, like) if like is not None else {}
         for computation in module.computations:
+            alone = self._alone.get(same[computation]) if computation in same else None
+            if alone is not None:
+                found[computation] = alone
+                continue
+            calls_nothing = True
             place: dict[hlo.Instruction, int] = {}
             lines: list[tuple[Any, ...]] = []
             for order, node in enumerate(computation._instructions):
@@ -123,6 +135,7 @@ class ValueNumbering:
                     if node._head.opcode not in CALLS_NOTHING:
                         callees = [found.get(callee, -1) for callee in node.called_computations]
                     before = [place.get(other, -1) for other in node.control_predecessors]
+                    calls_nothing &= not callees
                     if callees or before:
                         line = line, tuple(callees), tuple(before)
                 lines.append(line)
@@ -130,4 +143,19 @@ class ValueNumbering:
             root = place.get(computation.root, -1) if lines else -1
             key = self.said[computation] = Said(computation.execution_thread, root, tuple(lines))
             found[computation] = self._classes.setdefault(key, len(self._classes))
+            if calls_nothing:
+                self._alone[computation] = found[computation]
         return found
+
+
+def _same_texts(module: hlo.Module, other: hlo.Module) -> dict[hlo.Computation, hlo.Computation]:
+    """The computations that have the text of the one in the same place in another module, by what was read."""
+    if module.source is None or other.source is None or module.is_modified or other.is_modified:
+        return {}
+    text, other_text = module.source.text, other.source.text
+    return {
+        mine: theirs
+        for mine, theirs in zip(module.computations, other.computations, strict=False)
+        if mine._start >= 0 <= theirs._start  # those of an asynchronous line have no text
+        and text[mine._start : mine._end] == other_text[theirs._start : theirs._end]
+    }
