@@ -107,13 +107,11 @@ def scopes(module: Module) -> Scopes:
     names = _OpNames(module)
     found = propagated(module, names.of)
     # By identity, since equal ones are nearly always one object; `found` keeps them.
-    shared: dict[int, Scope] = {}
-    of: dict[Instruction, Scope] = {}
-    for instruction, pair in found.items():
-        scope = shared.get(id(pair))
-        if scope is None:
-            scope = shared[id(pair)] = Scope(pair[0].path, pair[0].phase, pair[1])
-        of[instruction] = scope
+    shared = {
+        name: Scope(named.path, named.phase, source)
+        for name, (named, source) in dict(zip(map(id, found.values()), found.values(), strict=True)).items()
+    }
+    of = {instruction: shared[id(pair)] for instruction, pair in found.items()}
     entry = module.entry
     for parameter in entry.parameters:
         of[parameter] = Scope(PARAMETERS, source=None)

@@ -34,6 +34,7 @@ f32[4,8]{1,0:T(2,4)(2,1)}
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import attrs
@@ -101,9 +102,8 @@ class LayoutPicture:
         if GAP in rows.shown or GAP in columns.shown:
             tile = f"; a tile is {rows.tile} x {columns.tile}" if layout.layout_of(self.shape).tiles else ""
             caption.append(f"a corner of {rows.padded_size} x {columns.padded_size} cells{tile}")
-        explained = layout.explain(self.shape)
-        assert isinstance(explained, layout.ArrayExplanation)
-        hidden = explained.inner_padding_elements + explained.tail_padding_elements
+        padded = math.prod(row.padded_size for row in layout.padding_by_dimension(self.shape))
+        hidden = layout.placement(self.shape).allocated_elements - padded
         if hidden:
             caption.append(f"{hidden:,} more elements of padding lie outside the array's dimensions")
         return caption
@@ -292,9 +292,7 @@ def _svg_text(x: float, y: float, text: str, fill: str, anchor: str = "middle") 
 
 def _svg_borders(cells: Grid, weight: int, left: int, upper: int, width: int) -> Iterator[str]:
     """Path commands of every border of one weight."""
-    for (i, j), found in np.ndenumerate(cells.below):
-        if found == weight:
-            yield f"M{left + j * width} {upper + i * _HEIGHT}h{width}"
-    for (i, j), found in np.ndenumerate(cells.beside):
-        if found == weight:
-            yield f"M{left + j * width} {upper + i * _HEIGHT}v{_HEIGHT}"
+    for i, j in np.argwhere(cells.below == weight).tolist():
+        yield f"M{left + j * width} {upper + i * _HEIGHT}h{width}"
+    for i, j in np.argwhere(cells.beside == weight).tolist():
+        yield f"M{left + j * width} {upper + i * _HEIGHT}v{_HEIGHT}"

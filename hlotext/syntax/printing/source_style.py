@@ -505,12 +505,11 @@ def instruction_texts(computation: Computation) -> list[str]:
     """The op lines of a computation, as `str` gives each; those of a text that was not edited are cut from it at once."""
     source = computation.module.source if computation.module is not None else None
     instructions = computation.instructions
-    places = [place for instruction in instructions if type(place := instruction._place) is int]
-    if source is not None and not computation.is_modified and len(places) == len(instructions):
+    places = list(range(1, len(instructions) + 1))
+    if source is not None and not computation.is_modified and [i._place for i in instructions] == places:
         text = source.text[computation._brace : computation._end]
         if "\r" not in text:
-            lines = text.split("\n")
-            return [lines[place].lstrip(" ") for place in places]
+            return [line.lstrip(" ") for line in text.split("\n")[1 : len(places) + 1]]
     return list(map(instruction_text, instructions))
 
 

@@ -76,14 +76,14 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
     def op_name_of(metadata: Any) -> int:
         return op_names.number(escape.line(metadata.op_name) if metadata is not None else "")
 
-    heads = [one._head for one in instructions]
+    heads = _Keys([one._head for one in instructions])
     found: dict[str, array[Any]] = {
-        "opcode": _column(heads, lambda head: opcodes.number(head.opcode)),
-        "shape": _column(heads, shape_of),
-        "scope": _column(list(map(named.of, instructions)), lambda scope: tree.number(scope.path)),
-        "op_name": _column([one.metadata for one in instructions], op_name_of),
-        "line": _column(list(map(lines.get, instructions)), line_of),
-        "colour": _column(heads, lambda head: colour_of_opcode(head.opcode)),
+        "opcode": heads.column(lambda head: opcodes.number(head.opcode)),
+        "shape": heads.column(shape_of),
+        "colour": heads.column(lambda head: colour_of_opcode(head.opcode)),
+        "scope": _Keys(list(map(named.of, instructions))).column(lambda scope: tree.number(scope.path)),
+        "op_name": _Keys([one.metadata for one in instructions]).column(op_name_of),
+        "line": _Keys(list(map(lines.get, instructions))).column(line_of),
         "extra": array("i", [-1]) * len(instructions),
         "written": array("d", [0.0]) * len(instructions),
     }
@@ -139,11 +139,17 @@ _LARGEST = (1 << 31) - 1
 _NUMBERED = frozenset({"parameter", "get-tuple-element"})
 
 
-def _column(keys: Sequence[Any], number: Callable[[Any], int]) -> array[int]:
-    """A column of numbers that are found once for each object: equal heads and places are nearly always one object each."""
-    ids = list(map(id, keys))
-    known = {name: number(key) for name, key in dict(zip(ids, keys, strict=True)).items()}
-    return array("i", [known[name] for name in ids])
+class _Keys:
+    """Objects on which columns depend, by identity: equal heads and places are nearly always one object each."""
+
+    def __init__(self, keys: Sequence[Any]) -> None:
+        self._ids = list(map(id, keys))
+        self._distinct = dict(zip(self._ids, keys, strict=True))
+
+    def column(self, number: Callable[[Any], int]) -> array[int]:
+        """A column of numbers that are found once for each object, in the order of the first of each."""
+        known = {name: number(key) for name, key in self._distinct.items()}
+        return array("i", map(known.__getitem__, self._ids))
 
 
 def _extra(one: hlo.Instruction) -> int:
