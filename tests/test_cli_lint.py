@@ -64,7 +64,7 @@ def test_nothing_found_says_which_rules_did_not_run(tmp_path: Path) -> None:
     """Rules that are off by default may find something; asked for, nothing is left to say."""
     (tmp_path / "m.txt").write_text("HloModule m\n\nENTRY e {\n  ROOT a = f32[] parameter(0)\n}\n")
     said = run("lint", tmp_path / "m.txt", "--isolated").stderr
-    assert re.search(r"\d+ rules off by default did not run \(--extend-select ALL runs all\)", said)
+    assert re.search(r"\d+ rules disabled by default did not run \(--extend-select ALL runs them\)", said)
     for options in (["--extend-select", "ALL"], ["--select", "C101"], ["--quiet"], ["--format", "json"]):
         assert "off by default" not in run("lint", tmp_path / "m.txt", "--isolated", *options).stderr
 
@@ -106,7 +106,7 @@ def test_baseline_on_the_command_line(tmp_path: Path) -> None:
     assert (again.exit_code, again.stdout) == (0, "")
     assert "1 known finding suppressed" in again.stderr
     gone = run("lint", QUIET, "--baseline", file)
-    assert "known finding gone (C" in gone.stderr
+    assert "known finding no longer occurs (C" in gone.stderr
     assert run("lint", NOISY, "--diff-against", NOISY).stdout == ""
     assert run("lint", NOISY, "--diff-against", QUIET).exit_code == 1
 

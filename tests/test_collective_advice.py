@@ -63,7 +63,7 @@ def test_a_constraint_asks_through_what_computes_for_it(tmp_path: Path) -> None:
     assert moved[0].suggestions[0].bytes_total == -1966080
     assert totals == {"p['b']": -393216, "p['x']": -1179648}
     (weight,) = {one.because for cause in moved for one in cause.suggestions if one.name == "p['b']"}
-    assert "an estimated 384 KiB less in total, at least" in weight
+    assert "and at least an estimated 384 KiB less in total" in weight
     assert "768 KiB more memory with result[1] sharded the same way" in weight
 
 
@@ -88,7 +88,7 @@ def test_work_done_several_times_is_told_and_has_to_be_worth_it(
     causes = unpacked("scan_con_step", tmp_path).collectives()
     batch = next(one for cause in causes for one in cause.suggestions if one.name == "p['x']")
     assert batch.work == pytest.approx(7 / 9)
-    assert "each device computes 77.8 % more in matrix products" in batch.because
+    assert "each device computes 77.8 % more matmul FLOPs" in batch.because
     estimate = Traffic.estimate
 
     def unsure(*args: object, **kwargs: object) -> object:
@@ -107,7 +107,7 @@ def test_the_smaller_operand_is_moved_instead(tmp_path: Path) -> None:
     first, second = unpacked("moe_f", tmp_path / "f").collectives()
     assert first.reasons[0].instead == (
         "move the smaller operand instead: p['x'] (128 KiB, against 1.00 MiB), constrained to P(('d', 'm'), None, None) "
-        "before the product"
+        "before the matmul"
     )
     assert "what line 17 constrains (256 KiB, against 1.00 MiB)" in second.reasons[0].instead
     assert first.reasons[0].scheme == ""

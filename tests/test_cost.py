@@ -272,7 +272,7 @@ def test_unknown_custom_calls_count_their_bytes_and_are_named() -> None:
     found = cost.analyze(hlo.parse(text))
     assert (found.flops, found.bytes_accessed) == (-1, -1)
     assert (found.run.flops, found.run.bytes_accessed) == (0, 32)
-    assert found.run.mark == "at least (without the work of 1 custom call of unknown cost) "
+    assert found.run.mark == "at least (excluding 1 custom call of unknown cost) "
     assert found.bytes_by_memory_space == {0: 32}
     assert [call.name for call in found.run.unknown_calls] == ["c"]
     assert not found.run.is_exact

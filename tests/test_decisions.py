@@ -263,7 +263,7 @@ def test_what_is_donated_already_is_said() -> None:
 ENTRY e { x = f32[1024]{0} parameter(0)  ROOT y = f32[1024]{0} negate(x) }"""
     )
     found = what_if.donate(module, [0], "gpu")
-    assert found.notes[0] == "parameter 0: donated already"
+    assert found.notes[0] == "parameter 0: already donated"
     assert found.peak_before == found.peak_after
 
 

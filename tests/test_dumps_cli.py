@@ -383,7 +383,7 @@ def test_copies_say_what_to_change(tmp_path: Path) -> None:
     assert "keep y in that layout" in found["turned"]["change"]
     assert "major_to_minor=(1, 0)" in found["turned"]["change"]
     assert found["kept"]["change"] == ""
-    assert "To avoid them" in run("dump", "copies", folder).stdout
+    assert "How to avoid them" in run("dump", "copies", folder).stdout
     assert "to avoid it" in run("dump", "why", folder, "-i", "saved").stdout
     returned = _COPIES.replace("%end, %sine)", "%end, %turned)")
     _write(tmp_path, {"module_0000.jit_f.cpu_after_optimizations.txt": returned})

@@ -380,7 +380,7 @@ def test_a_text_beside_the_folder_that_it_was_dumped_to_is_shown_once(tmp_path: 
     found = run_json("triage", str(tmp_path))
     assert found["repeated"] == [{"file": str(tmp_path / "compiled.txt"), "same_as": str(final)}]
     assert {one["file"] for one in found["modules"]} == {str(final), str(tmp_path / "other.txt")}
-    assert "compiled.txt is the module of" in run("triage", str(tmp_path)).output
+    assert "compiled.txt is the same module as" in run("triage", str(tmp_path)).output
 
 
 def test_functions_that_were_compiled_again_and_tables_that_are_cut(tmp_path: Path) -> None:

@@ -484,7 +484,7 @@ def copies(path: str, module: str | None, limit: int, output_format: str) -> Non
         if cause.change:
             changes.setdefault(cause.change, []).append(cause)
     ways = [(change, len(group), _bytes(_sum(group))) for change, group in changes.items()]
-    out.table(Listing[Cells]("dump.ways", tuple).table("To avoid them", ways, limit))
+    out.table(Listing[Cells]("dump.ways", tuple).table("How to avoid them", ways, limit))
     if is_alone and any(cause.cause == UNKNOWN for cause in found):
         out.note(f"note: no pass was dumped; to see causes, compile with {ASK_FOR_PASSES}")
 

@@ -489,7 +489,7 @@ def _say_off(config: lint.Config) -> None:
         if not rule.is_default and not config.is_selected(code, False)
     ]
     if off:
-        say(f"{pluralize(len(off), 'rule')} off by default did not run (--extend-select ALL runs all)")
+        say(f"{pluralize(len(off), 'rule')} disabled by default did not run (--extend-select ALL runs them)")
 
 
 def _say_counts(report: reports.FindingsReport, compared: lint.Comparison, baseline: str | None) -> None:
@@ -504,4 +504,5 @@ def _say_counts(report: reports.FindingsReport, compared: lint.Comparison, basel
             if "://" in baseline or os.path.isdir(baseline)
             else f": --write-baseline {baseline} drops them"
         )
-        say(f"{pluralize(gone, 'known finding')} gone ({codes}){way}")
+        verb = "no longer occurs" if gone == 1 else "no longer occur"
+        say(f"{pluralize(gone, 'known finding')} {verb} ({codes}){way}")

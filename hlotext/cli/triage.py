@@ -156,9 +156,9 @@ def _facts(found: triage.Triage) -> list[tuple[str, str]]:
     if early:
         facts.append(("not optimized", f"{pluralize(early, 'module')}, so their times are not lower bounds"))
     for number, (place, same) in enumerate(found.repeated[:_REPEATED]):
-        facts.append(("" if number else "shown once", f"{place} is the module of {same}"))
+        facts.append(("" if number else "shown once", f"{place} is the same module as {same}"))
     if len(found.repeated) > _REPEATED:
-        facts.append(("", f"{len(found.repeated) - _REPEATED:,} more texts are modules that were dumped too"))
+        facts.append(("", f"{len(found.repeated) - _REPEATED:,} more texts repeat modules of the dumps"))
     again = list(recompiled((one.name, one.arguments) for one in found.modules))
     facts += [("" if number else "recompiled", told) for number, told in enumerate(again[:_REPEATED])]
     if len(again) > _REPEATED:

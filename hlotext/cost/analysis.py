@@ -109,7 +109,9 @@ class RunCost(Cost):
     def mark(self) -> str:
         """Prefix for totals: empty, `at least` with the number of calls of unknown cost, or `about`."""
         if self.unknown_calls:
-            return f"at least (without the work of {pluralize(len(self.unknown_calls), 'custom call')} of unknown cost) "
+            return (
+                f"at least (excluding {pluralize(len(self.unknown_calls), 'custom call')} of unknown cost) "
+            )
         return "" if self.is_exact else f"{self.bound or 'about'} "
 
 

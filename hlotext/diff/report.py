@@ -137,7 +137,7 @@ def markdown(diff: Diff, crossed: Sequence[Violation] = ()) -> str:
             )
         if len(groups) > GROUPS:
             rest = sum(len(changes) for _, changes in groups[GROUPS:])
-            out.append(f"| and {len(groups) - GROUPS:,} kinds more | {rest:,} | |")
+            out.append(f"| and {len(groups) - GROUPS:,} more kinds | {rest:,} | |")
         out.append("")
     out += ["| total | before | after | difference |", "|---|---:|---:|---:|"]
     for total in totals(diff):

@@ -225,7 +225,7 @@ def _cause(compilation: Compilation, node: hlo.Instruction, birth: Birth | None)
         return Cause(node, None, UNKNOWN, "the text gives it no unique name", confidence=LOW)
     found = _told(compilation, node, birth)
     refused = tuple(
-        f"priority fusion left it alone: {decision.reason}"
+        f"priority fusion did not fuse it: {decision.reason}"
         for decision in compilation.fusion_decisions("producer_ineligible", node.name)
         if decision.reason
     )
@@ -392,8 +392,8 @@ def _rotated(compilation: Compilation, node: hlo.Instruction, step: Step | None)
 
 
 _UNROLL = (
-    "several iterations in one hand the values on without copies: jax.lax.scan or fori_loop with unroll=2, or more where "
-    "more elements move on"
+    "unroll the loop, so that values move on without copies: jax.lax.scan or fori_loop with unroll=2, or more if more "
+    "elements move on"
 )
 
 

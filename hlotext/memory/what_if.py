@@ -159,7 +159,7 @@ def _donated(
             raise MemoryModelError(f"no parameter {number}: the entry has {len(by_number)}")
         for index, shape in shape_of(parameter).leaves():
             if (number, index) in aliases.values():
-                reasons.append((number, "donated already"))
+                reasons.append((number, "already donated"))
                 continue
             held = flow.value_at(parameter, index)
             fits = [
@@ -388,7 +388,7 @@ def rematerialize(
     for name in each:
         after, more = _computed_again(after, name, memory_space)
         notes += more
-    return _compared(f"compute {', '.join(each)} again", memory_space, before, after, notes)
+    return _compared(f"recompute {', '.join(each)}", memory_space, before, after, notes)
 
 
 def _computed_again(before: Assignment, name: str, memory_space: int) -> tuple[Assignment, list[str]]:

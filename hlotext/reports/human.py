@@ -204,9 +204,9 @@ def by_severity(findings: Iterable[Finding]) -> str:
 
 def saving(finding: Finding) -> str:
     """`13.8 ms and 16.0 MiB of peak memory (67 % of the step)`, after `at most` if a bound; empty where nothing is known."""
-    parts = [seconds(finding.seconds)] if finding.seconds is not None else []
-    if finding.peak_bytes:
-        parts.append(f"{byte_text(finding.peak_bytes)} of peak memory")
+    parts = [f"{byte_text(finding.peak_bytes)} of peak memory"] if finding.peak_bytes else []
+    if finding.seconds or (finding.seconds is not None and not parts):
+        parts.insert(0, seconds(finding.seconds))
     if not parts:
         return ""
     bound = "at most " if finding.is_at_most else ""

@@ -48,9 +48,9 @@ RULES = {
 
 MEASURED_ON = {
     "cpu": "CPU with Shardy",
-    "tpu": "TPU (fewer programs than on CPU)",
-    "gpu": "GPU (fewer programs than on CPU)",
-    "gspmd": "CPU with GSPMD (fewer programs than with Shardy)",
+    "tpu": "TPU",
+    "gpu": "GPU",
+    "gspmd": "CPU with GSPMD",
 }
 
 

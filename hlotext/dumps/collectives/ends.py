@@ -175,7 +175,7 @@ class _Ends:
             if place is not None and is_in_shard_map(
                 place
             ):  # of its parts the combined one names the first alone
-                return unknown_sum(place, axes, "is in a shard_map, which may request the sum itself")
+                return unknown_sum(place, axes, "is in a shard_map that may request the sum itself")
             if place is not None and not may_sum(place, self._candidates(made, key) if key else []):
                 return unknown_sum(place, axes)
             return worded(PARTIAL, None, place, place, axes, None, MEDIUM if place is not None else LOW)
@@ -279,7 +279,9 @@ class _Ends:
         if tensor is not None:
             return worded(RESHARD, OPERATION, None, tensor, axes, have, MEDIUM if candidates else LOW)
         return unknown(
-            user, axes, "may need its operand in a different sharding, or have its result needed in one"
+            user,
+            axes,
+            "may need its operand in a different sharding, or whose result may be needed in one",
         )
 
     def _foreseen(

@@ -55,8 +55,8 @@ def of_experts(
     return (
         f"move what {array} is multiplied with instead: {_value(factor, 'the other factor')} is smaller "
         f"({byte_text(factor_size)}, against {byte_text(size)}); send each row to the device that holds its entry "
-        f"(jax.lax.all_to_all in jax.shard_map), or collect the rows by entry, constrained to {spec}, for one product "
-        "with a batch"
+        f"(jax.lax.all_to_all in jax.shard_map), or collect the rows by entry, constrained to {spec}, for one batched "
+        "matmul"
     )
 
 
@@ -69,7 +69,7 @@ def of_batch(other: Place, other_size: int, size: int, spec: str) -> str:
     )
     return (
         f"move the smaller operand instead: {value} ({byte_text(other_size)}, against "
-        f"{byte_text(size)}), constrained to {spec} before the product"
+        f"{byte_text(size)}), constrained to {spec} before the matmul"
     )
 
 
@@ -132,7 +132,7 @@ def sure_of(reason: Reason) -> str:
     told = f"{reason.confidence}: {', '.join(known)}" if known else reason.confidence
     # The doubts of an unknown cause are its sentence already.
     has_doubts = reason.doubts and reason.cause != UNKNOWN
-    return f"{told} (not sure: {'; '.join(reason.doubts)})" if has_doubts else told
+    return f"{told} (uncertain: {'; '.join(reason.doubts)})" if has_doubts else told
 
 
 def facts(cause: CollectiveCause) -> list[tuple[str, str]]:
@@ -144,7 +144,8 @@ def facts(cause: CollectiveCause) -> list[tuple[str, str]]:
     sure = list(dict.fromkeys(sure_of(members[0]) for _, members in told))
     found: list[tuple[str, str]] = []
     for text, members in told:
-        found.append(("because", text if len(sure) == 1 else f"{text} ({sure_of(members[0])})"))
+        name = "cause" if members[0].cause == UNKNOWN else "because"
+        found.append((name, text if len(sure) == 1 else f"{text} ({sure_of(members[0])})"))
         found += _annotations(members)
     if len(sure) == 1:
         found.append(("confidence", sure[0]))
@@ -234,27 +235,30 @@ def suggestion(
     inner array, which is no argument and no result, others may grow with it. `results` have to be annotated as it is; `free`
     ones, which the program does not annotate, take the shardings that follow.
     """
-    price = []
-    if spared is not None:
-        less = f"each device sends {byte_text(spared)} less in this collective per run"
-        price.append(less if spared else "this collective stays")
-    price.append(
-        f"an estimated {byte_text(least)} less in total, at least"
-        if least
-        else "less in total, by an unknown amount"
-    )
+    total = f"at least an estimated {byte_text(least)}" if least else "an unknown amount"
+    if spared:
+        sends = f"each device sends {byte_text(spared)} less in this collective per run, and {total} less in total"
+    elif spared is None:
+        sends = f"each device sends {total} less in total"
+    else:
+        sends = f"this collective remains, but each device sends {total} less in total"
+    price = [sends]
     if grows and is_inner:
         price.append(f"the array takes {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory")
     elif grows:
         following = f" with {_results(results)} sharded the same way" if results else ""
         following += f"{' and' if results else ' with'} what {_results(free)} then takes" if free else ""
-        price.append(f"needs {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory{following}")
+        price.append(
+            f"each device needs {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory{following}"
+        )
     if work > 0:
-        price.append(f"each device computes {format_percent(work, 1)} more in matrix products")
+        price.append(f"each device computes {format_percent(work, 1)} more matmul FLOPs")
     elif lost:
-        price.append(f"computes more of {' and '.join(dict.fromkeys(map(str, lost)))}")
-    done = f"such changes reduced traffic in {measured[0]} of {measured[1]} recompilations on {measured_on}"
-    return "; ".join((f"{label} as {spec} ({what})", ", ".join(price), done))
+        price.append(f"each device computes more of {' and '.join(dict.fromkeys(map(str, lost)))}")
+    price.append(
+        f"such changes reduced traffic in {measured[0]} of {measured[1]} recompilations on {measured_on}"
+    )
+    return "; ".join((f"{label} as {spec} ({what})", *price))
 
 
 def _results(numbers: Sequence[int]) -> str:
@@ -293,8 +297,8 @@ def _reshard(reason: Reason, part: Written | None) -> str:
         return f"because {user} reduces {over}, so the partial results are gathered and reduced again"
     if part is not None and part.side == "result":
         return (
-            f"because {user} was computed with a different sharding from the one its result is needed "
-            f"in{f', {want}' if want else ''}"
+            f"because the result of {user} is needed {f'as {want}' if want else 'in a different sharding'}, but it was "
+            "not computed so"
         )
     is_loop = reason.wanted_by == LOOP or (reason.user is not None and reason.user.opcode == "while")
     value = _value(reason.tensor, "its state" if is_loop else "its operand")

@@ -10,9 +10,10 @@ from hlotext import cost
 from hlotext.analysis import Backend, responsible_frame
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.helpers import size_of
+from hlotext.lint.helpers import is_product_call, size_of
 from hlotext.lint.products import Multiplication, multiplications
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.slots import before_loops
 from hlotext.lint.values import VIEWS, Value, behind_views, consumers, entered
 from hlotext.lint.wording import sizes
 
@@ -26,6 +27,8 @@ _PASSING = VIEWS | {
     "broadcast",
     "gather",
 }
+_FETCHING = _PASSING | {"copy", "copy-done", "copy-start"}
+"""Opcodes behind which an argument is itself or a part of itself: TPUs fetch weights into fast memory first."""
 _SMALL = 8
 """Minimum ratio of a result's size to an operand whose type hardly matters, such as a broadcast table."""
 _MOST_STEPS = 400
@@ -46,8 +49,9 @@ class UpcastDot(Rule):
         every = [one for one in multiplications(context) if _is_wide(one)]
         if not every:  # no matmul has upcast operands (by default, a TPU's matmuls read f32 as bf16)
             return
-        narrow = _Narrow({(one.dot, one.value.fusions): one for one in every})
-        found = {one: _around(one, narrow) for one in every if all(map(narrow.was, one.operands))}
+        narrow = _Narrow({(one.dot, one.value.fusions): one for one in every}, _is_mostly_narrow(context))
+        chosen = [one for one in every if all(map(narrow.was, one.operands)) or _is_by_weight(one, narrow)]
+        found = {one: _around(one, narrow) for one in chosen}
         wholes = {one.whole for one in found}
         if not found:  # every matmul with f32 operands also depends on wide data
             return
@@ -57,18 +61,33 @@ class UpcastDot(Rule):
         for product, around in found.items():
             beside = [one for one in around if one not in wholes]
             factors = " and ".join(sizes(one.shape) for one in product.dot.operands[:2])
+            is_by_weight = any(map(_is_f32_argument, product.operands))
+            cause = "because its weights are f32" if is_by_weight else "from upcast operands"
             yield Report(
                 product.dot,
-                f"the {_kind(product)} of {factors} is computed in f32 from upcast operands",
-                f"keep the operands narrow{_where(product, narrow)}: cast what is added to them (a table of positions, "
-                "say), and cast back what had to be f32 (a normalization); preferred_element_type=f32 keeps the "
-                "accumulation wide",
+                f"the {_kind(product)} of {factors} is computed in f32 {cause}",
+                _CAST if is_by_weight else _keeping_narrow(product, narrow),
                 flops=context.flops(product.dot),
                 seconds=_spared(product, halved, context)
                 + sum(_less_moved(one, halved, context) for one in beside),
                 # Memory is one for all of them: what falls is the peak.
                 peak_bytes=context.saved_peak(dict.fromkeys(halved, 0.5)) if product is largest else 0,
+                is_at_most=is_by_weight,  # weights that are cast take memory
             )
+
+
+_CAST = (
+    "cast the weights to the type of the other operand, which is upcast to match them (w.astype(x.dtype)), or store them so; "
+    "preferred_element_type=f32 keeps the accumulation in f32"
+)
+
+
+def _keeping_narrow(product: Multiplication, narrow: _Narrow) -> str:
+    return (
+        f"keep the operands narrow{_where(product, narrow)}: downcast what is added to them, such as a table of positions, "
+        "and what had to be f32, such as the output of a normalization; preferred_element_type=f32 keeps the accumulation "
+        "in f32"
+    )
 
 
 def _kind(product: Multiplication) -> str:
@@ -130,6 +149,63 @@ def _is_passed_on(product: Multiplication) -> bool:
     return not pending
 
 
+def _is_f32_argument(value: Value) -> bool:
+    """True if a value is an f32 argument of the program, or a part of one: weights that were never cast."""
+    for _ in range(_MOST_STEPS):
+        value = entered(value)
+        one = value.instruction
+        outer = before_loops(value)
+        if outer != value:
+            value = outer
+        elif one.opcode in _FETCHING and one.operands:
+            value = value.operands()[0]
+        else:
+            break
+    one = value.instruction
+    home = one.computation
+    is_entrys = home is not None and home.module is not None and home is home.module.entry
+    return one.opcode == "parameter" and is_entrys and _is_f32(one)
+
+
+def _is_by_weight(product: Multiplication, narrow: _Narrow) -> bool:
+    """True if only weights make a matmul wide, in a program that is narrow elsewhere, and its result is narrowed again."""
+    return narrow.has_wide_weights and narrow.is_of_weights(product) and _is_narrowed(product)
+
+
+def _is_mostly_narrow(context: Context) -> bool:
+    """True if most of the FLOPs of matmuls have operands of at most 16 bits."""
+    every = multiplications(context)
+    flops = {one: context.flops(one.dot) for one in every}
+    narrow = sum(flops[one] for one in every if all(map(_is_narrow, one.dot.operands[:2])))
+    return 2 * narrow >= sum(flops.values()) > 0
+
+
+def _is_narrowed(product: Multiplication) -> bool:
+    """True if a result goes only to conversions to at most 16 bits and to matmuls, element by element: logits are summed up,
+    and results that are returned in f32 are wanted so."""
+    pending, seen, is_cast = [product.value], {product.value}, False
+    while pending:
+        if len(seen) > _MOST_STEPS:
+            return False
+        value = pending.pop()
+        if value.instruction.is_root and not value.fusions:
+            return False
+        for user, _ in consumers(value, VIEWS):
+            one = user.instruction
+            if (
+                (one.opcode == "convert" and _is_narrow(one))
+                or one.opcode in ("dot", "convolution")
+                or is_product_call(one)
+            ):
+                is_cast = True
+            elif one.opcode not in ELEMENTWISE | {"fusion"}:
+                return False
+            elif user not in seen:
+                seen.add(user)
+                pending.append(user)
+    return is_cast
+
+
 def _is_wide(product: Multiplication) -> bool:
     return any(
         operand.shape is not None and operand.shape.is_array and operand.shape.element_type.name == "f32"
@@ -140,8 +216,14 @@ def _is_wide(product: Multiplication) -> bool:
 class _Narrow:
     """32-bit values computed only from data of at most 16 bits and small tables."""
 
-    def __init__(self, found: dict[tuple[Instruction, tuple[Instruction, ...]], Multiplication]) -> None:
+    def __init__(
+        self,
+        found: dict[tuple[Instruction, tuple[Instruction, ...]], Multiplication],
+        has_wide_weights: bool = False,
+    ) -> None:
         self._products = found
+        self.has_wide_weights = has_wide_weights
+        """True if f32 weights do not make the results of matmuls wide: elsewhere the program is narrow."""
         self._known: dict[tuple[Instruction, tuple[Instruction, ...]], bool] = {}
         self.widened: dict[Instruction, None] = {}
         self._depth = 0
@@ -162,7 +244,10 @@ class _Narrow:
     def _was(self, value: Value) -> bool:
         one = value.instruction
         if (one, value.fusions) in self._products:
-            return all(map(self.was, self._products[one, value.fusions].operands))
+            product = self._products[one, value.fusions]
+            return all(map(self.was, product.operands)) or (
+                self.has_wide_weights and self.is_of_weights(product)
+            )
         shape = one.shape
         if shape is None or not shape.is_array or not shape.element_type.is_floating:
             return False
@@ -180,6 +265,11 @@ class _Narrow:
             large = [o for o in value.operands() if _SMALL * _elements(o) > size and not _is_filled(o)]
             return bool(large) and all(map(self.was, large))
         return False
+
+    def is_of_weights(self, product: Multiplication) -> bool:
+        """True if one operand was narrow, and the other is an f32 argument."""
+        left, right = product.operands
+        return any(_is_f32_argument(one) and self.was(other) for one, other in ((left, right), (right, left)))
 
     def widening(self, value: Value) -> tuple[Instruction, bool] | None:
         """The conversion that made a value wide, and whether anything was computed since; None for a product."""

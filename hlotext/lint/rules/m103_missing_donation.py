@@ -19,6 +19,7 @@ from hlotext.lint.rounds import rounds_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.taken_apart import updates_of
 from hlotext.lint.values import VIEWS, source
+from hlotext.lint.wording import listed
 from hlotext.memory import Assignment, MemoryModelError
 from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.what_if import WhatIf, donate
@@ -126,9 +127,7 @@ class MissingDonation(Rule):
         return Report(
             largest.parameter,
             f"{many} but not donated, {why}",
-            "donate it (jax.jit(..., donate_argnums=...)) if the caller does not need the old one afterwards"
-            if len(found) == 1
-            else "donate them (jax.jit(..., donate_argnums=...)) if the caller does not need the old ones afterwards",
+            _remedy(found),
             held,
             str(largest.array.without_layout()),
             is_held=True,
@@ -145,6 +144,23 @@ _CLOSE = 1.15
 """Maximum ratio of the bounds of a saving for which one number stands for both."""
 _FEW = 0.1
 """Of the bytes of all arguments, that may be such as the compiler may have to copy; and of all memory, that may be gaps."""
+
+
+def _remedy(found: list[Update]) -> str:
+    """The donation, by the names of the function's parameters where the text has these."""
+    trees = list(dict.fromkeys(tree_of(one.parameter) for one in found))
+    is_named = all(one.parameter.metadata is not None and one.parameter.metadata.op_name for one in found)
+    olds = "the old value" if len(found) == 1 else "the old values"
+    if not is_named or not all(tree.isidentifier() and tree not in _UNNAMED for tree in trees):
+        it = "it" if len(found) == 1 else "them"
+        return f"donate {it} (jax.jit(..., donate_argnums=...)) if the caller does not need {olds} afterwards"
+    names = listed([f"`{tree}`" for tree in trees])
+    value = repr(trees[0]) if len(trees) == 1 else f"({', '.join(map(repr, trees))})"
+    return f"donate {names} (jax.jit(..., donate_argnames={value})) if the caller does not need {olds} afterwards"
+
+
+_UNNAMED = ("args", "kwargs")
+"""Names in JAX of arguments without a parameter of their own."""
 
 
 def _is_known(least: int, most: int) -> bool:

@@ -10,7 +10,7 @@ from hlotext.ir.tables import traits
 
 _KINDS = (
     (r"^(dot|convolution|cholesky|triangular-solve|fft|fusion|custom-call|ragged-dot|scaled-dot)$", 0,
-     "matrix products, fusions, custom calls"),
+     "matmuls, fusions, custom calls"),
     (r"(all-|collective-|reduce-scatter|ragged-all|^send|^recv|partition-id|replica-id)", 5, "communication"),
     (r"^(copy|transpose|reshape|bitcast|slice|dynamic-|concatenate|pad|gather|scatter|broadcast|tuple|get-tuple|iota|reverse)",
      1,
