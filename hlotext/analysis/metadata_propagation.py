@@ -122,12 +122,13 @@ def _inside(instruction: Instruction, own: Callable[[Instruction], T | None]) ->
 def _from_users(
     known: Iterable[Instruction], found: dict[Instruction, tuple[T, MetadataSource]], pairs: _Pairs[T]
 ) -> None:
-    queue = deque(known)
+    queue, shared = deque(known), pairs.known[MetadataSource.USER]
     while queue:
         user = queue.popleft()
         for operand in user._operands:
             if operand not in found and operand._head.opcode != "parameter":
-                found[operand] = pairs.of(found[user][0], MetadataSource.USER)
+                value = found[user][0]
+                found[operand] = shared.get(id(value)) or pairs.of(value, MetadataSource.USER)
                 queue.append(operand)
 
 

@@ -31,7 +31,7 @@ class Copier:
         home = operands[0].computation
         assert home is not None
         order = home.order
-        after = order.next(max(operands, key=order.__getitem__))
+        after = order.next(operands[0] if len(operands) == 1 else max(operands, key=order.__getitem__))
         new = Instruction(self.module.instruction_names.unique(opcode), opcode, shape, operands, attributes)
         return home.add(new, after, typed=False)
 
@@ -49,6 +49,9 @@ class Copier:
         """
         copies: dict[ShapeIndex, Instruction] = {}
         shape = i.shape
+        if shape is not None and shape.is_array and (chosen is None or () in chosen):  # as nearly all are
+            copies[()] = self.copy(i)
+            return copies[()], copies
         if shape is None or not any(
             array.is_array and (chosen is None or index in chosen) for index, array in shape.leaves()
         ):

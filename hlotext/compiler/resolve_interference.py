@@ -184,11 +184,12 @@ class _Adder:
     def _in_place(self, i: Instruction) -> None:
         """A copy of each operand that an operation overwrites (`AddCopiesForInPlaceOperation`)."""
         copied: dict[int, Instruction] = {}
+        is_disjoint = _DISJOINT in i.frontend_attributes
         for number in self._overwritten(i):
             if number in copied or number >= len(i.operands):
                 continue
             operand = i.operands[number]
-            if _DISJOINT in i.frontend_attributes and all(user is i for user in operand.users):
+            if is_disjoint and all(user is i for user in operand.users):
                 continue
             copied[number], copies = self.copier.deep_copy(operand)
             for copy in copies.values():
