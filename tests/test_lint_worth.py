@@ -8,10 +8,9 @@ import attrs
 import pytest
 
 import hlotext as hlo
-from hlotext import lint
+from hlotext import lint, memory
 from hlotext.lint.parts.long_lived_array import LongLivedArray
 from hlotext.lint.rule import make_context
-from hlotext.lint.rules import m103_missing_donation
 from hlotext.memory.what_if import WhatIf, donate
 from tests import support
 from tests.support import ON_GPU
@@ -421,7 +420,7 @@ def test_what_is_packed_with_gaps_saves_nobody_knows_how_much(
             found, needed_before=found.needed_before + gaps, needed_after=found.needed_after + gaps
         )
 
-    monkeypatch.setattr(m103_missing_donation, "donate", with_gaps)
+    monkeypatch.setattr(memory.what_if, "donate", with_gaps)
     (finding,) = lint.run(hlo.parse(UPDATED), lint.Config(select=("M103",), **support.SAY_ALL))
     assert ("would lower peak memory" in finding.message) == is_told
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
     from hlotext.dumps.files import DumpFile
     from hlotext.dumps.folder import DumpFolder, open
+    from hlotext.dumps.folder import opened as opened
     from hlotext.dumps.notes import Note
     from hlotext.dumps.sidecar_files import Options, PassRun
     from hlotext.dumps.step import Step
@@ -40,7 +41,7 @@ __getattr__ = lazy_submodules(
     bisection=("Bisection", "Tried", "bisect"),
     compilation=("Compilation",),
     files=("DumpFile",),
-    folder=("DumpFolder", "open"),
+    folder=("DumpFolder", "open", "opened"),
     notes=("Note",),
     sidecar_files=("Options", "PassRun"),
     step=("Step",),

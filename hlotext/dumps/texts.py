@@ -6,20 +6,23 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
 import hlotext as hlo
+from hlotext import dumps
 from hlotext.analysis import XlaAge
-from hlotext.dumps.compilation import Compilation
-from hlotext.dumps.files import DumpFile
-from hlotext.dumps.folder import DumpFolder, open, opened
 from hlotext.dumps.kinds import is_loose_final
-from hlotext.dumps.step import Step
 from hlotext.dumps.storage import Storage, is_archive, without_packing
 from hlotext.ir.caches import weighted_cache
 from hlotext.syntax.source.inputs import InputError, is_binary, is_json, missing, read_source
+
+if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
+    from hlotext.dumps.files import DumpFile
+    from hlotext.dumps.folder import DumpFolder
+    from hlotext.dumps.step import Step
 
 Which = Literal["last", "ends", "all"]
 _DUMPED = re.compile(r"(?:\d{10,}\.)?module_\d{4,18}\.")
@@ -111,7 +114,7 @@ def compilation_beside(path: str) -> Compilation | None:
             return _packed(archive, os.stat(archive).st_mtime_ns).get(inner)
         if path == "-" or not _DUMPED.match(os.path.basename(path)) or not os.path.isfile(path):
             return None
-        folder = open(path)
+        folder = dumps.open(path)
     except InputError:
         return None
     return folder.compilations[0] if folder.compilations else None
@@ -142,7 +145,7 @@ def is_final(place: str | ModuleFile, compilation: Compilation) -> bool:
 @weighted_cache(2)
 def _packed(archive: str, _: int) -> dict[str, Compilation]:
     """The compilations of a packed folder by the paths of their files: unpacked once, not for each text."""
-    return {file.path: file.compilation for file in open(archive).files if file.compilation is not None}
+    return {file.path: file.compilation for file in dumps.open(archive).files if file.compilation is not None}
 
 
 def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last") -> Iterator[ModuleFile]:
@@ -168,7 +171,7 @@ def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last")
                 raise missing(path)
             yield ModuleFile(path)
             continue
-        yield from _of_folder(open(path), which)
+        yield from _of_folder(dumps.open(path), which)
 
 
 def no_module(place: str) -> InputError:
@@ -180,7 +183,7 @@ def no_module(place: str) -> InputError:
 
 def texts_of(storage: Storage, which: Which = "last") -> Iterator[ModuleFile]:
     """The texts that `module_texts` finds, for a folder in any storage, such as an object store."""
-    return _of_folder(opened(storage), which)
+    return _of_folder(dumps.opened(storage), which)
 
 
 def _of_folder(folder: DumpFolder, which: Which) -> Iterator[ModuleFile]:

@@ -41,7 +41,7 @@ def lazy_submodules(package: str, *modules: str, **names: Sequence[str]) -> Call
 
 
 def late_module(name: str) -> Any:
-    """Returns a stand-in for a third-party module that imports it on first attribute access.
+    """Returns a stand-in for a module of another package that imports it on first attribute access.
 
     Importing numpy takes as long as everything a small text needs. Types still import it, under `TYPE_CHECKING`.
     """

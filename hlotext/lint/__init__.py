@@ -14,13 +14,15 @@ from hlotext.lint.engine import Linted, lint_source, run
 from hlotext.lint.files import FileResult, lint_file, lint_files, modules_in, texts_in
 from hlotext.lint.registry import ENTRY_POINTS, RuleError, all_rules, builtin_rules
 from hlotext.lint.rule import FAMILIES, WASTES, Context, Report, Rule, make_context
-from hlotext.lint.silence import Silence, explain_silence
-from hlotext.lint.table import rule_table
 
 if TYPE_CHECKING:
     from hlotext.lint.fix import fix_text
+    from hlotext.lint.silence import Silence, explain_silence
+    from hlotext.lint.table import rule_table
 
-__getattr__ = lazy_submodules(__name__, fix=("fix_text",))
+__getattr__ = lazy_submodules(
+    __name__, fix=("fix_text",), silence=("Silence", "explain_silence"), table=("rule_table",)
+)
 
 __all__ = [
     "ENTRY_POINTS",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from hlotext import proto
 from hlotext.analysis import census, responsible_frame, responsible_frames
-from hlotext.dumps.compilation import Compilation
 from hlotext.findings.errors import Severity
 from hlotext.findings.failures import INTERNAL, NOWHERE, failure
 from hlotext.findings.finding import Facts, Finding, FindingList
@@ -34,6 +33,9 @@ from hlotext.syntax.read import read_tolerantly
 from hlotext.syntax.source.codes import CODES as SYNTAX_CODES
 from hlotext.verify import verify
 from hlotext.verify.well_formed import first_error
+
+if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
 
 
 def run(

@@ -7,11 +7,11 @@ import signal
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
 from hlotext import proto
-from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.texts import ModuleFile, compilation_of, module_texts
 from hlotext.ir.nodes.source import Source
 from hlotext.lint.config import Config
@@ -19,6 +19,9 @@ from hlotext.lint.engine import Linted, failed_file, lint_proto, lint_source
 from hlotext.lint.registry import RuleError
 from hlotext.lint.workers import Pool
 from hlotext.syntax.source.inputs import InputError, decode, is_binary, is_foreign, read_data
+
+if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
 
 _AFTER = ("hlo-final", "other")
 """The kinds of files that rules are for: final texts, and those that no compiler named."""

@@ -6,11 +6,17 @@ instruction does, to which shapes, in which kind of computation does not.
 
 from __future__ import annotations
 
-import hashlib
+from typing import TYPE_CHECKING
 
+from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.raw_value import value_text
 from hlotext.lint.rule import Context, Report
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = late_module("hashlib")
 
 _LASTING = (
     "dimensions", "replica_groups", "source_target_pairs", "custom_call_target", "kind", "index", "direction",

@@ -15,7 +15,6 @@ from hlotext.analysis import (
 )
 from hlotext.analysis.chips import Chip, chip
 from hlotext.ir.nodes.module import Module
-from hlotext.memory import usage
 
 
 @attrs.frozen
@@ -43,8 +42,8 @@ def excess_of(
         assigned = memory.assign(module, backend, choice.chip, places_fast_memory=False)
     except memory.MemoryModelError:
         return None
-    text = usage.excess_text(assigned)
-    return Excess(choice.chip, usage.space_usage(assigned, 0).needed - usable, text) if text else None
+    text = memory.usage.excess_text(assigned)
+    return Excess(choice.chip, memory.usage.space_usage(assigned, 0).needed - usable, text) if text else None
 
 
 def _at_most(module: Module, graph: CallGraph) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -18,7 +19,9 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.aliasing import ShapeIndex
 from hlotext.lint.helpers import unaliased_results
 from hlotext.lint.rule import Context
-from hlotext.memory.values import Range, Value
+
+if TYPE_CHECKING:
+    from hlotext.memory.values import Range, Value
 
 MAIN = 0
 """The memory space that these rules are about: HBM, a GPU's memory, on CPU the only one."""

@@ -33,7 +33,6 @@ from hlotext.lint.alike_fusions import alike
 from hlotext.lint.checkout import Checkout
 from hlotext.lint.fitting import Excess, excess_of
 from hlotext.lint.price import Prices, prices_of
-from hlotext.memory.without import kept, peak_without
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -130,7 +129,7 @@ class Context:
         """
         if self.assignment is None or not self.peak:
             return None
-        left = peak_without(self.assignment, shares) / self.peak
+        left = memory.without.peak_without(self.assignment, shares) / self.peak
         return max(0, round(self._needed * (1 - left)))
 
     def most_saved(self, changed: Collection[Any]) -> int | None:
@@ -140,7 +139,7 @@ class Context:
         """
         if self.assignment is None or not self.peak:
             return None
-        return max(0, self._needed - kept(self.assignment, changed))
+        return max(0, self._needed - memory.without.kept(self.assignment, changed))
 
     @functools.cached_property
     def _needed(self) -> int:
@@ -313,7 +312,7 @@ class Report:
 
 @attrs.frozen
 class Rule:
-    """Base class of lint rules. Each rule is a frozen attrs class whose fields are its configurable thresholds.
+    """Base class of lint rules. A rule with configurable thresholds is a frozen attrs class, and they are its fields.
 
     The documentation of a built-in rule is in `pages/CODE.md`.
     """

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.dumps.compilation import Compilation
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
 from hlotext.ir.nodes.module import Module
@@ -24,6 +23,9 @@ from hlotext.lint.stopping import Stop, stops
 from hlotext.reports.human import basis_of, saving
 from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
+
+if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
 
 _MOST = 5
 """Findings below a threshold that are told, and candidates with the condition at which they stop."""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import multiprocessing as mp
 import os
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import Connection, wait
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from hlotext.ir.lazy_imports import late_module
+
+if TYPE_CHECKING:
+    import multiprocessing as mp
+    from multiprocessing import connection
+else:
+    mp = late_module("multiprocessing")
+    connection = late_module("multiprocessing.connection")
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -57,7 +64,7 @@ class Pool(Generic[Task, Result]):
         """
         waiting = deque(enumerate(map(list, batches)))
         results: dict[int, list[Result]] = {number: [] for number in range(len(batches))}
-        busy: dict[Connection, tuple[_Worker, int, list[Task]]] = {}
+        busy: dict[connection.Connection, tuple[_Worker, int, list[Task]]] = {}
         idle: list[_Worker] = []
         while waiting or busy:
             while waiting and (idle or len(self._workers) < self._size):
@@ -68,7 +75,7 @@ class Pool(Generic[Task, Result]):
                 else:
                     waiting.appendleft((number, tasks))
                     self._bury(worker)
-            for ready in wait(list(busy)):
+            for ready in connection.wait(list(busy)):
                 pipe: Any = ready
                 worker, number, tasks = busy[pipe]
                 try:
@@ -124,7 +131,7 @@ class _Worker:
         return self.process.exitcode
 
 
-def _serve(work: Callable[[Any], Any], pipe: Connection, other: Connection) -> None:
+def _serve(work: Callable[[Any], Any], pipe: connection.Connection, other: connection.Connection) -> None:
     """Main loop of a worker process; ends when the pipe closes, the parent exits, or on request."""
     other.close()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -143,5 +150,5 @@ def _serve(work: Callable[[Any], Any], pipe: Connection, other: Connection) -> N
 
 def _follow(parent: int) -> None:
     """Ends this process when its parent has ended, even if it was killed."""
-    wait([parent])
+    connection.wait([parent])
     os.kill(os.getpid(), signal.SIGTERM)

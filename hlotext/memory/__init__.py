@@ -11,6 +11,9 @@ from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.memory import assignment as assignment
+    from hlotext.memory import usage as usage
+    from hlotext.memory import what_if as what_if
+    from hlotext.memory import without as without
     from hlotext.memory.allocations import Allocation, Slice
     from hlotext.memory.assignment import Assignment, assign
     from hlotext.memory.compare import AssignmentDifference, differences
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 __getattr__ = lazy_submodules(
     __name__,
     "assignment",
+    "usage",
+    "what_if",
+    "without",
     **{
         "allocations": ("Allocation", "Slice"),
         "assignment": ("Assignment", "assign"),

@@ -5,12 +5,18 @@ https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
+from hlotext.ir.lazy_imports import late_module
 from hlotext.reports.report import FindingsReport
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = late_module("hashlib")
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
 

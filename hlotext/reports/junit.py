@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree as ET
+from typing import TYPE_CHECKING
 
 from hlotext.findings import escape
 from hlotext.findings.finding import Finding
+from hlotext.ir.lazy_imports import late_module
 from hlotext.reports.human import full_text
 from hlotext.reports.report import FindingsReport
+
+if TYPE_CHECKING:
+    from xml.etree import ElementTree as ET
+else:
+    ET = late_module("xml.etree.ElementTree")
 
 
 def junit(report: FindingsReport) -> str:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 from hlotext.findings import escape
 from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
+from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.source import Span
 from hlotext.reports.json import cut_json, properties
 from hlotext.reports.report import FindingsReport
+
+if TYPE_CHECKING:
+    from urllib import parse
+else:
+    parse = late_module("urllib.parse")
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -98,7 +103,7 @@ def _location(span: Span, file: str) -> dict[str, Any]:
 def _uri(file: str) -> str:
     """A path as a reference: relative paths stay relative, so that the host finds the file in its checkout."""
     text = file.replace(os.sep, "/").encode("utf-8", "surrogateescape")
-    return f"file://{quote(text)}" if os.path.isabs(file) else quote(text)
+    return f"file://{parse.quote(text)}" if os.path.isabs(file) else parse.quote(text)
 
 
 def _fingerprint(finding: Finding) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import fusions_around, only_does, size_of
@@ -20,7 +18,6 @@ _HALF = 0.5
 _MOST_STEPS = 8
 
 
-@attrs.frozen
 class ComplexTransform(Rule):
     needs_optimized = True
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import Backend, byte_text
 from hlotext.analysis.heroes import MOVES
 from hlotext.ir.nodes.instruction import Instruction
@@ -24,7 +22,6 @@ _VIEWS = (VIEWS | {"get-tuple-element"}) - MOVES
 _SPATIAL = ("", "W", "HW", "DHW")
 
 
-@attrs.frozen
 class ConvolutionRelayout(Rule):
     needs_optimized = True
     backends = frozenset({Backend.GPU})

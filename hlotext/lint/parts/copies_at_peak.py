@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.held import AtPeak, Held, assignment_of, at_peak, least_held, written_in_main
@@ -17,7 +15,6 @@ from hlotext.lint.taken_apart import updates_of
 from hlotext.lint.values import is_spread
 
 
-@attrs.frozen
 class CopiesAtPeak(Rule):
     needs_schedule = True
 

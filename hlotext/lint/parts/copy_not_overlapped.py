@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import arrays_of, byte_text, memory_space
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import scheduled_between, size_of, times, works
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class CopyNotOverlapped(Rule):
     needs_schedule = True
     opcodes = frozenset({"copy-start"})

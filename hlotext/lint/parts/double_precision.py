@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Backend, arrays_of, written_bytes
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
@@ -15,7 +13,6 @@ from hlotext.lint.narrowed import saved_by_narrowing
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class DoublePrecision(Rule):
     min_bytes: ClassVar[int] = 1 << 12
     """Bytes that 64-bit floats take in all that is written, from which on they are worth a finding."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Communication, byte_text
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
@@ -17,7 +15,6 @@ from hlotext.lint.repairs import Reuse
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class DuplicateCollective(Rule):
     severity = Severity.NOTE
     needs_optimized = True

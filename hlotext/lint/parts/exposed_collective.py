@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
-
-import attrs
+from typing import TYPE_CHECKING, ClassVar
 
 from hlotext.analysis import Backend, byte_text
 from hlotext.analysis.formatting import seconds
-from hlotext.cost.estimate import TransferTime
 from hlotext.findings.errors import Severity
 from hlotext.lint.helpers import COLLECTIVE_KINDS
 from hlotext.lint.rule import Context, Report, Rule
 
+if TYPE_CHECKING:
+    from hlotext.cost.estimate import TransferTime
 
-@attrs.frozen
+
 class ExposedCollective(Rule):
     severity = Severity.NOTE
     backends = frozenset({Backend.GPU, Backend.TPU})

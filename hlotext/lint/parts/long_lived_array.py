@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import pluralize
 from hlotext.findings.errors import Severity
@@ -24,7 +22,6 @@ _UNKNOWN = 64 << 30
 """Bytes of memory of a chip of which nobody knows how many it has, as of hosts."""
 
 
-@attrs.frozen
 class LongLivedArray(Rule):
     severity = Severity.NOTE
     is_proved = False  # activations are meant

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
-
-import attrs
+from typing import TYPE_CHECKING, ClassVar
 
 from hlotext.analysis import Backend
 from hlotext.findings.errors import Severity
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.started import bodies, if_all_were_captured, thunks_of
-from hlotext.thunks import Thunk
+
+if TYPE_CHECKING:
+    from hlotext.thunks import Thunk
 
 
-@attrs.frozen
 class LoopNotCaptured(Rule):
     severity = Severity.NOTE
     backends = frozenset({Backend.GPU})

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Backend, Communication, byte_text
 from hlotext.lint.beside import could_be_hidden, is_share_known, worth_time_together
 from hlotext.lint.helpers import COLLECTIVE_KINDS, operation, scheduled_between, times, works
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class NothingOverlapped(Rule):
     backends = frozenset({Backend.GPU, Backend.TPU})
     needs_schedule = True

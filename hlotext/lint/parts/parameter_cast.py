@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Backend, byte_text, written_bytes
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
@@ -14,7 +12,6 @@ from hlotext.lint.helpers import is_argument, pieces, size_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class ParameterCast(Rule):
     severity = Severity.NOTE
     needs_optimized = True

@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import byte_text, responsible_frame, written_bytes
 from hlotext.analysis.views import array_of
 from hlotext.ir.nodes.instruction import Instruction
@@ -27,7 +25,6 @@ _AUTOMATIC = "store it in the layout that the compiler prefers (jax.experimental
 _OPCODES = frozenset({"copy", "copy-start", "fusion", "transpose"})
 
 
-@attrs.frozen
 class ParameterRelayout(Rule):
     needs_optimized = True
 

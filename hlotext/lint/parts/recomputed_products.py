@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis.formatting import format_count
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
@@ -18,7 +16,6 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, source
 
 
-@attrs.frozen
 class RecomputedProducts(Rule):
     severity = Severity.NOTE
     needs_optimized = True

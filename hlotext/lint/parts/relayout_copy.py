@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import COLLECTIVES
@@ -17,7 +15,6 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import VIEWS, Value, is_spread, source
 
 
-@attrs.frozen
 class RelayoutCopy(Rule):
     needs_optimized = True
     opcodes = frozenset({"copy", "copy-start"})

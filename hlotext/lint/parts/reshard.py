@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.lint.exchange_causes import causes_of, is_certain_reshard, remedy
 from hlotext.lint.helpers import COLLECTIVE_KINDS, senders, times
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
     from hlotext.dumps.collectives import Reason
 
 
-@attrs.frozen
 class Reshard(Rule):
     needs_optimized = True
 

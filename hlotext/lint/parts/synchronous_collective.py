@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Backend, Communication, byte_text
 from hlotext.findings.errors import Severity
 from hlotext.lint.beside import could_be_hidden, worth_time_together
@@ -14,7 +12,6 @@ from hlotext.lint.helpers import COLLECTIVE_KINDS, senders, times
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class SynchronousCollective(Rule):
     severity = Severity.NOTE
     backends = frozenset({Backend.GPU, Backend.TPU})

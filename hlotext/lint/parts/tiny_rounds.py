@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
-
-import attrs
+from typing import TYPE_CHECKING, ClassVar
 
 from hlotext.analysis import Backend, byte_text
 from hlotext.analysis.formatting import pluralize
@@ -17,10 +15,11 @@ from hlotext.lint.helpers import is_librarys, pieces, size_of, works
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.started import KERNELS, bodies, thunks_of
 from hlotext.lint.values import changed_bytes
-from hlotext.thunks import Thunk
+
+if TYPE_CHECKING:
+    from hlotext.thunks import Thunk
 
 
-@attrs.frozen
 class TinyRounds(Rule):
     needs_optimized = True
 

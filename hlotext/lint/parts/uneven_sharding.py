@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import byte_text, is_partitioned
 from hlotext.ir.values.named_sharding import NamedSharding
 from hlotext.ir.values.sharding import OpSharding
@@ -14,7 +12,6 @@ from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class UnevenSharding(Rule):
     share: ClassVar[float] = 0.05
     """Share of the elements on all devices that are padding, from which on it is worth a finding."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
-import attrs
-
 from hlotext import cost
 from hlotext.analysis import Backend, responsible_frame
 from hlotext.ir.nodes.instruction import Instruction
@@ -37,7 +35,6 @@ _DEEPEST = 120
 """Operations that a value is followed back through."""
 
 
-@attrs.frozen
 class UpcastDot(Rule):
     needs_optimized = True
 

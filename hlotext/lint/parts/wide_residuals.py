@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -21,7 +19,6 @@ _NARROW = 16
 _MOST_STEPS = 50
 
 
-@attrs.frozen
 class WideResiduals(Rule):
     is_proved = False  # whether the digits are needed is for the author to say
     needs_optimized = True

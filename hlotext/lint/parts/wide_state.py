@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.analysis.entries import aliases_of
 from hlotext.ir.nodes.instruction import Instruction
@@ -23,7 +21,6 @@ _NARROW = 16
 _CONVERTING = VIEWS | traits.KEEPS_ELEMENTS | {"convert", "parameter"}
 
 
-@attrs.frozen
 class WideState(Rule):
     needs_optimized = True
 

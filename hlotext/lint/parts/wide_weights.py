@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.analysis.entries import aliases_of
 from hlotext.findings.errors import Severity
@@ -21,7 +19,6 @@ _UNKNOWN = 64 << 30
 _MATRIX = 2
 
 
-@attrs.frozen
 class WideWeights(Rule):
     severity = Severity.NOTE
     is_proved = False  # whether the results bear narrower weights is for the author to say

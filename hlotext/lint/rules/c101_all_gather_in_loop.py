@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import Communication, byte_text, invariant_instructions
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.exchange_causes import causes_of, remedy_in_loop
@@ -23,7 +21,6 @@ from hlotext.lint.shifts import shift_remedy
 from hlotext.lint.values import is_looked_up
 
 
-@attrs.frozen
 class AllGatherInLoop(Rule):
     code = "C101"
     name = "all-gather-in-loop"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.lint.helpers import is_invariant
 from hlotext.lint.repairs import Hoist
@@ -13,7 +11,6 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, is_counted
 
 
-@attrs.frozen
 class LoopInvariantCollective(Rule):
     code = "C102"
     name = "loop-invariant-collective"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.lint.helpers import COLLECTIVE_KINDS
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class GroupOfOne(Rule):
     code = "C103"
     name = "group-of-one"

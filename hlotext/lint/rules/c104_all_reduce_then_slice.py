@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Backend, Communication, byte_text
 from hlotext.analysis.formatting import pluralize
 from hlotext.dumps.collectives.places import asked_kind
@@ -16,7 +14,6 @@ from hlotext.lint.helpers import depends_on_device, results, size_of, slices_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class AllReduceThenSlice(Rule):
     code = "C104"
     name = "all-reduce-then-slice"

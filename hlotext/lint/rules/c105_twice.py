@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import attrs
-
 from hlotext.lint.merged import MergedRule
 from hlotext.lint.parts.duplicate_collective import DuplicateCollective
 from hlotext.lint.parts.parameter_cast import ParameterCast
 from hlotext.lint.parts.recomputed_products import RecomputedProducts
 
 
-@attrs.frozen
 class Twice(MergedRule):
     code = "C105"
     name = "twice"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
-
 from hlotext.lint.merged import MergedRule
 from hlotext.lint.parts.copy_not_overlapped import CopyNotOverlapped
 from hlotext.lint.parts.exposed_collective import ExposedCollective
@@ -11,7 +9,6 @@ from hlotext.lint.parts.nothing_overlapped import NothingOverlapped
 from hlotext.lint.parts.synchronous_collective import SynchronousCollective
 
 
-@attrs.frozen
 class Exposed(MergedRule):
     code = "C106"
     name = "exposed"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Backend, byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
@@ -15,7 +13,6 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, leaves_by, source, uses
 
 
-@attrs.frozen
 class WideCollective(Rule):
     code = "C107"
     name = "wide-collective"

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Communication, byte_text
 from hlotext.dumps.collectives.places import is_by_hand
 from hlotext.ir.nodes.instruction import Instruction
@@ -34,7 +32,6 @@ _BEFORE = (
 )
 
 
-@attrs.frozen
 class GatherThenSlice(Rule):
     code = "C108"
     name = "gather-then-slice"

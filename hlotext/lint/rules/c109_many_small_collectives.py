@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Communication, byte_text
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class ManySmallCollectives(Rule):
     code = "C109"
     name = "many-small-collectives"

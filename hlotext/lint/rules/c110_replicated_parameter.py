@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import arrays_of, byte_text
 from hlotext.analysis.entries import aliases_of
 from hlotext.analysis.updates import tree_of
@@ -24,7 +22,6 @@ from hlotext.lint.taken_apart import updates_of
 from hlotext.lint.values import VIEWS, Value, consumers, is_looked_up, source
 
 
-@attrs.frozen
 class ReplicatedParameter(Rule):
     code = "C110"
     name = "replicated-parameter"

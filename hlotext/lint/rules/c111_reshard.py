@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import attrs
-
 from hlotext.lint.merged import MergedRule
 from hlotext.lint.parts.reshard import Reshard
 from hlotext.lint.parts.uneven_sharding import UnevenSharding
 
 
-@attrs.frozen
 class Resharded(MergedRule):
     code = "C111"
     name = "reshard"

@@ -6,8 +6,6 @@ import functools
 from collections.abc import Iterator
 from itertools import chain
 
-import attrs
-
 from hlotext.analysis import byte_text, total_of
 from hlotext.lint.added_sums import AddedSums, added_sums
 from hlotext.lint.repairs import SumOnce
@@ -17,7 +15,6 @@ from hlotext.lint.sums import accumulated, adds
 from hlotext.lint.wording import every_round
 
 
-@attrs.frozen
 class SumsAddedUp(Rule):
     code = "C113"
     name = "sums-added-up"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.lint.equal import equal_operands
 from hlotext.lint.helpers import times
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class EqualAlready(Rule):
     code = "C114"
     name = "equal-already"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.lint.gathered import sums_of
 from hlotext.lint.helpers import times
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class GatherToSum(Rule):
     code = "C115"
     name = "gather-to-sum"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.lint.gathered import reduced_gathers
 from hlotext.lint.helpers import times
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class GatheredToReduce(Rule):
     code = "C116"
     name = "gathered-to-reduce"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import Communication
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -28,7 +26,6 @@ _PASSING = ELEMENTWISE | VIEWS | traits.REPEATS_ELEMENTS | {"get-tuple-element"}
 _SUMMING = traits.CONTRACTIONS | traits.REDUCTIONS | {"gather", "scatter"}
 
 
-@attrs.frozen
 class WholeOnEach(Rule):
     code = "C117"
     name = "whole-on-each"

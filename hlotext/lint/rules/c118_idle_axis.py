@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import mesh_of
 from hlotext.analysis.alike_devices import alike_devices
 from hlotext.dumps.collectives.steps import read
@@ -16,7 +14,6 @@ from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class IdleAxis(Rule):
     code = "C118"
     name = "idle-axis"

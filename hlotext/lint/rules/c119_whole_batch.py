@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.analysis.entries import program_name
 from hlotext.analysis.formatting import pluralize
@@ -24,7 +22,6 @@ _TRAINING = 4
 forward and for the backward pass; and its gradient is summed, which counts twice where no reduce-scatter is made of it."""
 
 
-@attrs.frozen
 class WholeBatchOnEach(Rule):
     code = "C119"
     name = "whole-batch"

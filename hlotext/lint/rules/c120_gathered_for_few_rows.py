@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import Communication, byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import results, size_of, times
@@ -17,7 +15,6 @@ _PASSED = SAME | VIEWS | {"get-tuple-element", "all-gather-done"}
 _MOST_PRODUCTS = 50
 
 
-@attrs.frozen
 class GatheredForFewRows(Rule):
     code = "C120"
     name = "gathered-for-few-rows"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
-
 from hlotext.lint.merged import MergedRule
 from hlotext.lint.parts.complex_transform import ComplexTransform
 from hlotext.lint.parts.double_precision import DoublePrecision
@@ -14,7 +12,6 @@ from hlotext.lint.parts.wide_state import WideState
 from hlotext.lint.parts.wide_weights import WideWeights
 
 
-@attrs.frozen
 class Wide(MergedRule):
     code = "D101"
     name = "wide"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import origin
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class NeedlessRoundTrip(Rule):
     code = "D102"
     name = "needless-round-trip"

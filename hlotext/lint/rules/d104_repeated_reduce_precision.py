@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import origin
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class RepeatedReducePrecision(Rule):
     code = "D104"
     name = "repeated-reduce-precision"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import Backend
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
@@ -25,7 +23,6 @@ _SPARSE = 1 / 64
 """Part of a matrix that may not be zero, up to which adding up the terms takes less than a dense product."""
 
 
-@attrs.frozen
 class OneHotProduct(Rule):
     code = "D107"
     name = "one-hot-product"

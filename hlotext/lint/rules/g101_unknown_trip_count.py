@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.findings.errors import Severity
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class UnknownTripCount(Rule):
     code = "G101"
     name = "unknown-trip-count"

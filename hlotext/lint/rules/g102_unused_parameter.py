@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import pluralize
 from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class UnusedParameter(Rule):
     code = "G102"
     name = "unused-parameter"

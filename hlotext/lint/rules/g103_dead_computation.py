@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis.formatting import pluralize
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class DeadComputation(Rule):
     code = "G103"
     name = "dead-computation"

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-import attrs
-
 from hlotext.analysis import written_bytes
 from hlotext.lint.helpers import has_effect
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class DeadInstruction(Rule):
     code = "G104"
     name = "dead-instruction"

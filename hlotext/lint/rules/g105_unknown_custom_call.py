@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.targets import is_compiler_target
@@ -13,7 +11,6 @@ from hlotext.lint.helpers import is_callback, passed_bytes
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class UnknownCustomCall(Rule):
     code = "G105"
     name = "unknown-custom-call"

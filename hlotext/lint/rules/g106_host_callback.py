@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Backend, written_bytes
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
@@ -15,7 +13,6 @@ from hlotext.lint.helpers import FLOW, add_outwards, is_callback, is_in_branch, 
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class HostCallback(Rule):
     code = "G106"
     name = "host-callback"

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class HugeFusion(Rule):
     code = "G107"
     name = "huge-fusion"

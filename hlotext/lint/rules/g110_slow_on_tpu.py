@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Backend
 from hlotext.cost.undercounted import rows_of
 from hlotext.findings.errors import Severity
@@ -14,7 +12,6 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class SlowOnTpu(Rule):
     code = "G110"
     name = "slow-on-tpu"

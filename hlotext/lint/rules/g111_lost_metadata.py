@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis.formatting import pluralize
 from hlotext.findings.errors import Severity
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class LostMetadata(Rule):
     code = "G111"
     name = "lost-metadata"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class TupleNoise(Rule):
     code = "G112"
     name = "tuple-noise"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import attrs
-
 from hlotext.lint.merged import MergedRule
 from hlotext.lint.parts.loop_not_captured import LoopNotCaptured
 from hlotext.lint.parts.tiny_rounds import TinyRounds
 
 
-@attrs.frozen
 class Small(MergedRule):
     code = "G113"
     name = "small"

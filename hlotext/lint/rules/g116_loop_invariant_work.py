@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import attrs
-
 from hlotext.analysis import Backend, byte_text, total_of
 from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.async_ops import ROLES
@@ -40,7 +38,6 @@ _MUCH = 0.02
 """Share of the peak from which on holding the result is a price that the author may not want to pay."""
 
 
-@attrs.frozen
 class LoopInvariantWork(Rule):
     code = "G116"
     name = "loop-invariant-work"

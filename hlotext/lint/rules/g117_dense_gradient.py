@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import Backend, byte_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -24,7 +22,6 @@ _MAIN = 0.1
 """Part of the step from which on a dense gradient is worth a change of the optimizer on TPU, too."""
 
 
-@attrs.frozen
 class DenseGradient(Rule):
     code = "G117"
     name = "dense-gradient"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-import attrs
-
 from hlotext.analysis import Backend, memory_space
 from hlotext.analysis.formatting import pluralize
 from hlotext.cost import product_sizes
@@ -48,7 +46,6 @@ _PRODUCTS = traits.DOTS | {"convolution"}
 _WORK = ELEMENTWISE | _PRODUCTS | traits.REPEATS_ELEMENTS | {"fusion", "reduce"}
 
 
-@attrs.frozen
 class UnusedElements(Rule):
     code = "G118"
     name = "unused-elements"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-import attrs
-
 from hlotext.analysis import Backend
 from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.instruction import Instruction
@@ -28,7 +26,6 @@ _Use = tuple[Product, int]
 """A product that multiplies another one, and on which side."""
 
 
-@attrs.frozen
 class ProductOrder(Rule):
     code = "G119"
     name = "product-order"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis.formatting import pluralize
 from hlotext.cost.custom_calls import TRIANGULAR_SOLVES
 from hlotext.ir.nodes.instruction import Instruction
@@ -18,7 +16,6 @@ from hlotext.lint.wording import sizes
 _MOST_SOLVES = 4
 
 
-@attrs.frozen
 class ExplicitInverse(Rule):
     code = "G120"
     name = "explicit-inverse"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.cost.custom_calls import LU_FACTORIZATIONS
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import times
@@ -15,7 +13,6 @@ from hlotext.lint.values import Value
 from hlotext.lint.wording import sizes
 
 
-@attrs.frozen
 class LuOfSymmetric(Rule):
     code = "G121"
     name = "lu-of-symmetric"

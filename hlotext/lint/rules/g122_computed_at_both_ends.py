@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.instruction import Instruction
@@ -23,7 +21,6 @@ _CHEAP = traits.REPEATS_ELEMENTS | traits.CONVERSIONS | traits.NAMES_VALUE | {"i
 _PLAIN = _CHEAP | ELEMENTWISE
 
 
-@attrs.frozen
 class ComputedAtBothEnds(Rule):
     code = "G122"
     name = "computed-at-both-ends"

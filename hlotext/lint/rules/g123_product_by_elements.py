@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -25,7 +23,6 @@ _WRITTEN = "/dot_general"
 """A product of the program that the compiler writes out in elements, as those with vectors."""
 
 
-@attrs.frozen
 class ProductByElements(Rule):
     code = "G123"
     name = "product-by-elements"

@@ -45,7 +45,6 @@ _BEFORE = (
 )
 
 
-@attrs.frozen
 class OffTheRecurrence(Rule):
     code = "G124"
     name = "off-the-recurrence"

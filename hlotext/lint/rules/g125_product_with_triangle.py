@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.ir.tables import traits
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.products import Product, products
@@ -20,7 +18,6 @@ _SAME = traits.REPEATS_ELEMENTS | traits.CONVERSIONS
 _ORDERS = frozenset({"GE", "GT", "LE", "LT"})
 
 
-@attrs.frozen
 class ProductWithTriangle(Rule):
     code = "G125"
     name = "product-with-triangle"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
@@ -15,7 +13,6 @@ from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class LargeConstant(Rule):
     code = "K101"
     name = "large-constant"

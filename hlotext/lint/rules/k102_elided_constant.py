@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class ElidedConstant(Rule):
     code = "K102"
     name = "elided-constant"

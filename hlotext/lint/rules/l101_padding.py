@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import (
     Backend,
     array_bytes,
@@ -27,7 +25,6 @@ from hlotext.memory.in_place import InPlacePairs
 from hlotext.memory.subshapes import ShapeIndex
 
 
-@attrs.frozen
 class Padding(Rule):
     code = "L101"
     name = "padding"

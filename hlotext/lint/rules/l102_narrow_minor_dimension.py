@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Backend, array_bytes, byte_text, written_arrays
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class NarrowMinorDimension(Rule):
     code = "L102"
     name = "narrow-minor-dimension"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import attrs
-
 from hlotext.lint.merged import MergedRule
 from hlotext.lint.parts.convolution_relayout import ConvolutionRelayout
 from hlotext.lint.parts.parameter_relayout import ParameterRelayout
 from hlotext.lint.parts.relayout_copy import RelayoutCopy
 
 
-@attrs.frozen
 class Relayout(MergedRule):
     code = "L103"
     name = "relayout"

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.lint.helpers import donors, size_of, unaliased_results
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class DonatedNotAliased(Rule):
     code = "M101"
     name = "donated-not-aliased"

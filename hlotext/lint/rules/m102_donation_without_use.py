@@ -18,7 +18,6 @@ from hlotext.lint.helpers import donors, size_of, unaliased_results
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class DonationWithoutUse(Rule):
     code = "M102"
     name = "donation-without-use"

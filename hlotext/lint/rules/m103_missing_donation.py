@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import attrs
-
+from hlotext import memory
 from hlotext.analysis import Backend, byte_text, memory_space
 from hlotext.analysis.updates import Update, tree_of
 from hlotext.ir.nodes.instruction import Instruction
@@ -20,12 +19,13 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.taken_apart import updates_of
 from hlotext.lint.values import VIEWS, source
 from hlotext.lint.wording import listed
-from hlotext.memory import Assignment, MemoryModelError
 from hlotext.memory.subshapes import ShapeIndex
-from hlotext.memory.what_if import WhatIf, donate
+
+if TYPE_CHECKING:
+    from hlotext.memory import Assignment
+    from hlotext.memory.what_if import WhatIf
 
 
-@attrs.frozen
 class MissingDonation(Rule):
     code = "M103"
     name = "missing-donation"
@@ -195,7 +195,7 @@ def _saved(found: list[Update], context: Context) -> tuple[int, int] | None:
             unsure = sum(_size(one) for one in found if one.parameter.parameter_number in whole.unsure)
             if unsure > _FEW * sum(map(_size, found)):
                 saved.append(min(saved) - unsure)
-    except MemoryModelError:
+    except memory.MemoryModelError:
         return None
     return min(saved), max(saved)
 
@@ -211,7 +211,7 @@ def _likely(found: list[Update], bounds: tuple[int, int], context: Context) -> i
 
 def _donated(found: list[Update], before: Assignment, context: Context, *, is_hopeful: bool = True) -> WhatIf:
     places = _places(found)
-    return donate(
+    return memory.what_if.donate(
         context.module,
         list(places),
         context.backend,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import arrays_of, byte_text, memory_space
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
@@ -14,7 +12,6 @@ from hlotext.lint.helpers import size_of, times
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class HostTrafficInLoop(Rule):
     code = "M104"
     name = "host-traffic-in-loop"

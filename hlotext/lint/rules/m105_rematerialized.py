@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import written_bytes
 from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.nodes.instruction import Instruction
@@ -15,7 +13,6 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import changed_bytes, is_spread
 
 
-@attrs.frozen
 class Rematerialized(Rule):
     code = "M105"
     name = "rematerialized"

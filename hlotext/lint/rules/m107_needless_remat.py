@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.analysis.sizes import VIEWS
 from hlotext.findings.errors import Severity
@@ -15,7 +13,6 @@ from hlotext.lint.helpers import is_computed_again, is_product_call, size_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class NeedlessRemat(Rule):
     code = "M107"
     name = "needless-remat"

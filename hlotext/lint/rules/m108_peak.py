@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import attrs
-
 from hlotext.lint.merged import MergedRule
 from hlotext.lint.parts.copies_at_peak import CopiesAtPeak
 from hlotext.lint.parts.long_lived_array import LongLivedArray
 
 
-@attrs.frozen
 class PeakOfMemory(MergedRule):
     code = "M108"
     name = "peak"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import attrs
-
 from hlotext.analysis import Backend, byte_text, total_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -37,7 +35,6 @@ _REORDER = (
 _BRANCH = "move the array out of the branch, or nest the loops: a branch copies what it passes through"
 
 
-@attrs.frozen
 class CarriedCopy(Rule):
     code = "M111"
     name = "carried-copy"

@@ -42,7 +42,6 @@ class _Path:
     """True if the slice is changed in another layout than the array's."""
 
 
-@attrs.frozen
 class ThroughScan(Rule):
     code = "M112"
     name = "through-scan"

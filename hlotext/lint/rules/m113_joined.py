@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -24,7 +22,6 @@ _SAME = frozenset({"bitcast", "copy", "convert", "reshape"})
 _MOST_STEPS = 50
 
 
-@attrs.frozen
 class Joined(Rule):
     code = "M113"
     name = "joined"

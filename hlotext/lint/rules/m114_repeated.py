@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text, memory_space, written_bytes
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
@@ -25,7 +23,6 @@ _VIEWS = frozenset({"bitcast", "reshape", "get-tuple-element"})
 _MOST_USERS = 50
 
 
-@attrs.frozen
 class MaterializedBroadcast(Rule):
     code = "M114"
     name = "repeated"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text, total_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -22,7 +20,6 @@ _MOST_STEPS = 200
 _SUMMED = VIEWS | {"convert", "transpose"}
 
 
-@attrs.frozen
 class StackedResults(Rule):
     code = "M115"
     name = "stacked-results"

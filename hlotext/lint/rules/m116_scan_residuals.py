@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text, responsible_frame
 from hlotext.analysis.formatting import seconds
 from hlotext.ir.nodes.computation import Computation
@@ -24,7 +22,6 @@ _MUCH = 0.3
 """Part of the peak, or of what is too much, that checkpointing saves, from which on it is worth a second forward pass."""
 
 
-@attrs.frozen
 class ScanResiduals(Rule):
     code = "M116"
     name = "scan-residuals"

@@ -35,7 +35,6 @@ class _Rolled:
     """Along which the array is rolled."""
 
 
-@attrs.frozen
 class Rolled(Rule):
     code = "M117"
     name = "rolled"

@@ -29,7 +29,6 @@ class _Rewritten:
     slices: int
 
 
-@attrs.frozen
 class RewrittenForSlice(Rule):
     code = "M119"
     name = "rewritten-for-slice"

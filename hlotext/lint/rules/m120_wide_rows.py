@@ -43,7 +43,6 @@ class _Rows:
     is_multiplied: bool = False
 
 
-@attrs.frozen
 class WideRows(Rule):
     code = "M120"
     name = "wide-rows"

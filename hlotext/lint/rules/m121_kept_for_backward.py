@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import byte_text, responsible_frame
 from hlotext.analysis.formatting import pluralize, seconds
 from hlotext.ir.nodes.instruction import Instruction
@@ -20,7 +18,6 @@ _MUCH = 0.3
 """Part of the peak, or of what is too much, that computing them again saves, from which on it is worth its time."""
 
 
-@attrs.frozen
 class KeptForBackward(Rule):
     code = "M121"
     name = "kept-for-backward"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import attrs
-
 from hlotext.analysis import Backend, byte_text, memory_space, total_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -16,7 +14,6 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.started import as_by_default
 
 
-@attrs.frozen
 class HostIsWaitedFor(Rule):
     code = "S105"
     name = "host-is-waited-for"

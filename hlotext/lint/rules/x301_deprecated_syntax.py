@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.ir.tables.attributes import ATTRIBUTES
 from hlotext.lint.rule import Context, Report, Rule
 
 
-@attrs.frozen
 class DeprecatedSyntax(Rule):
     code = "X301"
     name = "deprecated-syntax"
