@@ -438,6 +438,30 @@ def test_the_constraint_that_asks_for_a_gather_is_named_by_whichever_rule_finds_
     assert "often a with_sharding_constraint (`hlotext dump collectives DIR` names it)" in alone[0].help
 
 
+LOOKED_UP = """HloModule looked_up, num_partitions=8, is_scheduled=true
+
+ENTRY main {
+  rows = f32[8192,64]{1,0} parameter(0)
+  ids = s32[4096]{0} parameter(1)
+  table = f32[65536,64]{1,0} all-gather(rows), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, dimensions={0}, GLOBAL
+  ROOT found = f32[4096,64]{1,0} gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, SIZES
+}
+"""
+LOOKED_UP = LOOKED_UP.replace("GLOBAL", "use_global_device_ids=true")
+LOOKED_UP = LOOKED_UP.replace("SIZES", "index_vector_dim=1, slice_sizes={1,64}")
+
+
+def test_of_a_table_rows_are_exchanged_and_nothing_is_sliced() -> None:
+    """Compiled for four GPUs: XLA gathers the table where its rows take less than all that are looked up; each device needs
+    at most as many of them as it has indices."""
+    module = hlo.parse(LOOKED_UP)
+    (finding,) = lint.run(module, lint.Config(select=("C108",), chip="h100", **support.SAY_ALL))
+    assert finding.help.startswith("exchange rows instead of gathering the table")
+    assert "slice" not in finding.help
+    (transfer,) = cost.estimate(module, chip("h100")).transfers
+    assert finding.seconds == pytest.approx(transfer.seconds * 15 / 16)
+
+
 def test_a_gather_written_by_hand_has_no_sharding_to_change() -> None:
     """In a shard_map the remedy is another operation."""
     text = (support.DATA / "lint" / "C108.txt").read_text().split("\n\nHloModule silent")[0]

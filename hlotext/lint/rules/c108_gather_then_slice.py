@@ -16,7 +16,7 @@ from hlotext.lint.helpers import is_known_by_device, results, size_of
 from hlotext.lint.own_parts import own_part
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.shifts import shift_remedy
-from hlotext.lint.values import Value
+from hlotext.lint.values import Value, is_looked_up
 
 _EXCHANGE = (
     "use lax.all_to_all instead of the all-gather and the slice: each device receives only the part that it uses "
@@ -25,6 +25,10 @@ _EXCHANGE = (
 _STEPS = (
     "change what asks for the whole array, often a with_sharding_constraint (`hlotext dump collectives DIR` names it), to "
     "the sharding that the array has; or reshard in steps"
+)
+_ROWS = (
+    "exchange rows instead of gathering the table: send the indices to the devices that hold their rows, and the rows back "
+    "(lax.all_to_all in shard_map), each distinct row once; or replicate the table, if memory allows it"
 )
 _BEFORE = (
     "reshard before the slice (with_sharding_constraint) so that the sliced dimension is not sharded, or use that sharding "
@@ -57,7 +61,7 @@ class GatherThenSlice(Rule):
             if not whole:  # each device needs all of it
                 continue
             part = sum(size_of(value.shape) * kept for value, kept in cut) / whole
-            remedy = _remedy(one, part, all(_is_own_part(value, context) for value, _ in cut))
+            remedy = _remedy(one, part, [value for value, _ in cut], context)
             # Before a slice at a place that the run tells each device exchanges all that it has, and then the slice is sent.
             first = one.operand_bytes / one.result_bytes if remedy.startswith(_BEFORE) else 0.0
             remaining = part + first
@@ -95,11 +99,15 @@ def _is_own_part(value: Instruction, context: Context) -> bool:
     return cut is not None and all(is_known_by_device(place, context) for place in cut.operands[1:])
 
 
-def _remedy(one: Communication, part: float, is_own: bool) -> str:
-    """A shard_map is written by hand: it has no sharding that a step could change, but operations for parts."""
+def _remedy(one: Communication, part: float, values: list[Instruction], context: Context) -> str:
+    """A shard_map is written by hand: it has no sharding that a step could change, but operations for parts. Of a table
+    whose rows are looked up nothing is sliced."""
     named = one.instruction if one.instruction.metadata is not None else one.start
     if is_by_hand(named) and part * (one.participants or math.inf) <= _SHARE:
         return _EXCHANGE
+    if all(map(is_looked_up, values)):
+        return _ROWS
+    is_own = all(_is_own_part(value, context) for value in values)
     return shift_remedy(one, _STEPS if is_own else _BEFORE)
 
 
