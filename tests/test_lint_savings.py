@@ -864,7 +864,8 @@ def test_all_transposes_around_convolutions_are_one_cause() -> None:
     turned = text.partition("HloModule silent")[0]
     finding = only(turned, "L103")
     assert finding.message.startswith(
-        "3 instructions only turn arrays into the order in which the library convolves, NHWC with kernels in OHWI, or back"
+        "3 instructions only transpose arrays to or from the dimension order of the convolution library, NHWC with OHWI "
+        "kernels"
     )
     assert "('NHWC', 'OHWI', 'NHWC')" in finding.help
     whole = cost.estimate(hlo.parse(turned), "h100").instructions

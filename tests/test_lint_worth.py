@@ -443,7 +443,7 @@ TURNED  ROOT last = f32[64,1024,64,2]{3,2,1,0:T(8,128)} OPERATION, metadata={op_
     [
         ("dynamic-update-slice(once, part, zero, zero, zero, zero)", ""),
         ("negate(once)", ""),
-        ("negate(turned)", "2 arrays "),
+        ("negate(turned)", "2 arrays of shape "),
     ],
 )
 def test_an_array_that_is_updated_in_place_is_one(operation: str, says: str) -> None:

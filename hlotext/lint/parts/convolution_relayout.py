@@ -37,8 +37,8 @@ class ConvolutionRelayout(Rule):
         size = sum(moved_bytes(one, one.operands[0]) * context.runs(one) for one in moves)
         yield Report(
             first,
-            f"{counted(len(moves), 'only turns', 'only turn')} arrays into the order in which the library convolves, "
-            f"{orders[0]} with kernels in {orders[1]}, or back: {byte_text(size)} read and written",
+            f"{counted(len(moves), 'only transposes', 'only transpose')} arrays to or from the dimension order of the "
+            f"convolution library, {orders[0]} with {orders[1]} kernels: {byte_text(size)} is read and written",
             f"convolve with dimension_numbers={tuple(orders)}, and store inputs, weights and optimizer state in this order",
             size,
             seconds=context.prices.together(moves),

@@ -32,7 +32,7 @@ class SynchronousCollective(Rule):
             runs = context.runs(one.start)
             yield Report(
                 one.start,
-                f"{one.kind} does not overlap with any computation{times(runs)}: "
+                f"{one.kind} runs{times(runs)} without overlapping any computation: "
                 f"{senders(one)} {byte_text(one.sent_bytes)}{' each time' if runs > 1 else ''}",
                 "let the compiler make it asynchronous, and give it independent work to overlap",
                 one.sent_bytes * runs,

@@ -98,7 +98,7 @@ def _where(product: Multiplication, narrow: _Narrow) -> str:
     found = [one for operand in product.operands if (one := narrow.widening(operand)) is not None]
     for convert, _ in sorted(found, key=lambda one: not one[1]):
         if (frame := responsible_frame(convert)) is not None:
-            return f" (f32 from {frame.file}:{frame.line} on)"
+            return f" (they become f32 at {frame.file}:{frame.line})"
     return ""
 
 

@@ -131,8 +131,8 @@ def _of_optimizer(devices: int, context: Context) -> Iterator[Report]:
         first,
         f"{byte_text(total)} of state that only the update reads (such as optimizer moments) is stored and updated "
         f"identically on each of {devices} devices",
-        "shard it over the devices (ZeRO-1): constrain gradients and moments to be split, and the new parameters to be "
-        "replicated; a reduce-scatter and an all-gather take the place of the all-reduce",
+        "shard it over the devices (ZeRO-1): constrain the gradients and moments to be sharded, and the new parameters "
+        "to be replicated; a reduce-scatter and an all-gather then replace the all-reduce",
         round(total * part),
         is_held=True,
         seconds=part * context.prices.together(own.values()),

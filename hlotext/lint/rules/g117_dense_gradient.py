@@ -71,9 +71,8 @@ class DenseGradient(Rule):
         held = dict.fromkeys([whole, *([filler] if filler is not None else [])], 1.0)
         yield Report(
             instruction,
-            f"the gradient of a table of {byte_text(size_of(shape))} is written and read in full, although only "
-            f"{byte_text(rows)} of its rows were looked up"
-            + (", and summed over the devices" if sent else ""),
+            f"the gradient of a table of {byte_text(size_of(shape))} is written{', all-reduced' if sent else ''} and read in "
+            f"full, although only {byte_text(rows)} of its rows were looked up",
             "differentiate with respect to the looked-up rows (jax.grad at rows = table[ids]) and add their gradient to "
             "the table (table.at[ids].add); optimizers with moments need a lazy variant",
             2 * size_of(shape) * runs,

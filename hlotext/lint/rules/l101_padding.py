@@ -90,7 +90,7 @@ class Padding(Rule):
                 continue
             count = counts[array]
             spared = dict.fromkeys(writers[array], 1 - values / allocated if allocated else 0.0)
-            what, takes = (f"{count} arrays {array}", "take") if count > 1 else (str(array), "takes")
+            what, takes = (f"{count} arrays of shape {array}", "take") if count > 1 else (str(array), "takes")
             each = " each" if count > 1 else ""
             yield Report(
                 first[array],

@@ -85,8 +85,8 @@ def _report(
         seconds += _reading(reader, read - kept, whole / together[reader], context)
     return Report(
         max(writers, key=lambda one: (size_of(one.shape), one.name)),
-        f"rolling an array of {byte_text(whole)}{f' in {count} ways' if count > 1 else ''} writes its parts to memory and "
-        f"reads them back: {byte_text(size)}{times(runs)}",
+        f"rolling an array of {byte_text(whole)}{f' by {count} different shifts' if count > 1 else ''} writes its parts to "
+        f"memory and reads them back: {byte_text(size)}{times(runs)}",
         "pad the array once by the largest shift (jnp.pad(x, 1, mode='wrap')) and slice it, instead of calling jnp.roll: "
         "slices of the padded array are read where they are used",
         2 * size * runs,
