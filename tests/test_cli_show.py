@@ -242,3 +242,39 @@ def test_the_sample_needs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert Path(place).samefile(support.ROOT / TPU)
     assert elsewhere == shown.partition(": ")[2]
     assert run("show").exit_code == 2
+
+
+LOOP = """HloModule m, is_scheduled=true
+
+body {
+  s = (s32[], f32[8]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  v = f32[8]{0} get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT t = (s32[], f32[8]{0}) tuple(j, v)
+}
+
+cond {
+  s = (s32[], f32[8]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(5)
+  ROOT lt = pred[] compare(i, n), direction=LT
+}
+
+ENTRY e {
+  zero = s32[] constant(0)
+  p = f32[8]{0} parameter(0)
+  t = (s32[], f32[8]{0}) tuple(zero, p)
+  while.1 = (s32[], f32[8]{0}) while(t), condition=cond, body=body
+  ROOT r = f32[8]{0} negate(while.1#1)
+}
+"""
+
+
+def test_a_loop_has_its_trip_count_and_elements_have_the_names_that_the_text_has() -> None:
+    shown = run("show", "-", "-i", "while.1", input=LOOP).stdout
+    assert "trip count   5" in shown
+    assert "while.1#1  get-tuple-element" in shown
+    assert "while.1_1" not in shown
+    assert "\n  shape  " not in shown

@@ -152,7 +152,10 @@ def _show_instruction(report: Output, place: str, details: InstructionDetails, l
 
 def _instruction_facts(details: InstructionDetails) -> Iterator[tuple[str, str]]:
     yield "opcode", details.opcode
-    yield "shape", details.shape or "not written"
+    if not (details.shape or "").startswith(
+        "("
+    ):  # that of a tuple may fill the screen, and the text below has it
+        yield "shape", details.shape or "not written"
     size = details.size
     if size.arrays:
         padding = size.allocated_bytes - size.unpadded_bytes
@@ -163,6 +166,9 @@ def _instruction_facts(details: InstructionDetails) -> Iterator[tuple[str, str]]
         )
     use = f"{details.computation_use}, {_runs(details.runs)}"
     yield "computation", f"{details.computation} ({use})" + (", the root" if details.is_root else "")
+    if details.opcode == "while":
+        trips = details.trip_count
+        yield "trip count", "depends on run-time values" if trips is None else f"{trips:,}"
     if (near := details.inferred_frame) is not None:
         yield "line", f"{near.file}:{near.line} {near.function}".rstrip() + " (inferred from its neighbors)"
     if details.control_predecessors:

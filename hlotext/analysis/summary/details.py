@@ -12,8 +12,10 @@ from hlotext.analysis.mosaic import kernels
 from hlotext.analysis.origins import responsible_frame
 from hlotext.analysis.sizes import Total, total_of
 from hlotext.analysis.summary.arrays import opcode_label
+from hlotext.analysis.trip_count import trip_count
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.raw import Form
 from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.frames import StackFrame
 from hlotext.ir.values.print_options import PrintOptions
@@ -72,6 +74,8 @@ class InstructionDetails:
     is_root: bool
     runs: int | None
     """Execution count of its computation in one run of the module; None if it depends on values."""
+    trip_count: int | None
+    """Of a loop; None for other instructions, and if it depends on values."""
     position: Position | None
     """None for what the text implies without writing it."""
     text: str
@@ -121,13 +125,22 @@ def neighbour(instruction: Instruction, positions: tuple[int, ...] = ()) -> Neig
     """The short form of an instruction."""
     shape, home = instruction.shape, instruction.computation
     return Neighbour(
-        instruction.name,
+        _written_name(instruction),
         opcode_label(instruction),
         str(shape) if shape is not None else None,
         total_of(shape).allocated_bytes if shape is not None else None,
         home.name if home is not None else "",
         positions,
     )
+
+
+def _written_name(instruction: Instruction) -> str:
+    """The name in the text: an element of a tuple that is written behind its name has none of its own."""
+    name = ""
+    while instruction.form is Form.COMPACT and instruction.operands:
+        name = f"#{instruction.attributes.get('index')}{name}"
+        instruction = instruction.operands[0]
+    return instruction.name + name
 
 
 def instruction_details(graph: CallGraph, instruction: Instruction) -> InstructionDetails:
@@ -146,6 +159,7 @@ def instruction_details(graph: CallGraph, instruction: Instruction) -> Instructi
         computation_use=graph.use(home),
         is_root=instruction.is_root,
         runs=graph.runs.get(home, 0),
+        trip_count=trip_count(instruction) if instruction.opcode == "while" else None,
         position=Position(span.line, span.column) if span is not None else None,
         text=str(instruction),
         operands=tuple(neighbour(operand) for operand in instruction.operands),
