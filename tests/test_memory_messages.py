@@ -220,3 +220,27 @@ def test_so_is_what_it_stores_from_then_to_the_end_of_the_round(tmp_path: Path, 
     printed = run("memory", text, "--platform", "gpu", "--at", "y").stdout
     (row,) = [one for one in printed.splitlines() if "32.0 KiB" in one]
     assert "m.py:7" in row
+
+
+def test_gradients_are_not_proposed_for_donation() -> None:
+    """A result could take their memory, but a caller may need them again: the parameters are what is updated."""
+    module = hlo.parse("""HloModule jit_update, is_scheduled=true
+
+ENTRY main {
+  w = f32[64,64]{1,0} parameter(0), metadata={op_name="params['w']"}
+  v = f32[64,32]{1,0} parameter(1), metadata={op_name="params['v']"}
+  g = f32[64,64]{1,0} parameter(2), metadata={op_name="grads['w']"}
+  h = f32[64,32]{1,0} parameter(3), metadata={op_name="grads['v']"}
+  rate = f32[] constant(0.1)
+  a = f32[64,64]{1,0} broadcast(rate), dimensions={}
+  b = f32[64,64]{1,0} multiply(g, a)
+  c = f32[64,64]{1,0} subtract(w, b)
+  d = f32[64,32]{1,0} broadcast(rate), dimensions={}
+  e = f32[64,32]{1,0} multiply(h, d)
+  f = f32[64,32]{1,0} subtract(v, e)
+  ROOT t = (f32[64,64]{1,0}, f32[64,32]{1,0}) tuple(c, f)
+}
+""")
+    found = [one.what for one in savings(assign(module, "gpu"))]
+    assert "donate 0, 1 (params['w'], params['v'])" in found
+    assert not any("grads" in what for what in found)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
+from hlotext.analysis.updates import undonated_updates
 from hlotext.memory import usage, what_if
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.errors import MemoryModelError
@@ -98,14 +99,17 @@ def _temporaries(live: Sequence[usage.LiveArray]) -> Iterator[usage.LiveArray]:
 def _donations(
     assignment: Assignment, live: Sequence[usage.LiveArray], memory_space: int
 ) -> Iterator[Saving]:
+    """The arguments that results are new values of: others, such as gradients, a caller may need again."""
     assert assignment.model is not None
     module = assignment.model.flow.module
+    updated = {update.parameter.parameter_number for update in undonated_updates(module)}
     numbers = sorted(
         {
             int(words[1])
             for array in live
             if len(words := array.kind.split()) == 2 and words[0] == "argument" and words[1].isdigit()
         }
+        & updated
     )
     tries = [numbers] if len(numbers) > 1 else []
     tries += [[number] for number in numbers[:_CANDIDATES]]
