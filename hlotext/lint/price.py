@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from hlotext import cost
-from hlotext.analysis import Backend, CallGraph, backend_of, call_graph, choose_chip, most_trips
+from hlotext.analysis import Backend, CallGraph, backend_of, call_graph, choose_chip, most_trips, total_of
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.formatting import pluralize
@@ -105,6 +105,13 @@ class Prices:
         """Seconds of reading or writing so many bytes; 0 where the chip has no bandwidth."""
         bandwidth = self.chip.rates.bandwidth
         return size / bandwidth.value if bandwidth is not None else 0.0
+
+    def writing(self, part: Instruction, writer: Instruction) -> float:
+        """Seconds of an operation's result: its share of one that has several results, by their bytes."""
+        if part is writer:
+            return self.seconds(writer)
+        sizes = {user: total_of(user.shape).allocated_bytes for user in writer.users}
+        return self.seconds(writer) * sizes.get(part, 0) / (sum(sizes.values()) or 1)
 
     def together(self, instructions: Iterable[Instruction]) -> float:
         """Seconds of several instructions, each once."""

@@ -16,6 +16,7 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 
 _MOST_IN_FORMULA = 60
+_BY_ELEMENT = traits.REPEATS_ELEMENTS | ELEMENTWISE
 _MOST_STEPS = 300
 """Maximum number of instructions visited on the way to a value's origin or uses."""
 
@@ -146,6 +147,27 @@ def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
                         seen.add(p)
                         pending.append(p)
     return False
+
+
+def made_of(operand: Value, most: int) -> list[Value] | None:
+    """The arrays that an operand is computed from, element by element, or from broadcasts; None if they have more elements
+    than `most`."""
+    own = result_elements(operand.instruction)
+    total, pending, seen, found = 0, [operand], {operand}, list[Value]()
+    while pending and total <= most and len(seen) < _MOST_STEPS:
+        current = entered(pending.pop())
+        one = current.instruction
+        if result_elements(one) < own or one.opcode not in _BY_ELEMENT:
+            found.append(source(current, traits.REARRANGES_ELEMENTS))
+            total += result_elements(found[-1].instruction)
+            continue
+        for value in current.operands():
+            if value not in seen:
+                seen.add(value)
+                pending.append(value)
+    if not pending and total <= most:
+        return found
+    return [operand] if own <= most else None
 
 
 def is_looked_up(value: Instruction, only_in_loops: bool = False) -> bool:

@@ -69,7 +69,9 @@ def _around_inverse(transform: Instruction, context: Context) -> Iterator[tuple[
         if one not in inner:
             break
     for user in transform.users:
-        if user.opcode == "fusion" or user.opcode == "real":
+        if only_does(user, "real", context):
+            yield user, context.prices.seconds(user)
+        elif user.opcode == "fusion":
             yield user, _half_of(transform, user, context)
 
 

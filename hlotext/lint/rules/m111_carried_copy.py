@@ -17,6 +17,8 @@ from hlotext.lint.wording import every_round
 
 _LITTLE = 0.5
 """Part of the copied bytes that an iteration may write besides, for its copies to go when two are done in one."""
+_NOTED = 0.05
+"""Part of the step that the copies take, from which on they are noted where an iteration writes more."""
 _COPYING = frozenset({"bitcast", "copy", "parameter", "reshape", "tuple", "get-tuple-element"})
 _MOST_STEPS = 100
 _MOSTLY = 0.5
@@ -66,7 +68,9 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
     is_known = rounds.loop not in context.prices.rounds  # a while_loop has no unroll
     beside = _written_beside(plain, rounds) if context.backend is Backend.GPU else 0
     is_much = beside > _LITTLE * sum(size_of(one.shape) for one in plain)
-    if not is_known or not _alternates(plain, rounds) or is_much:
+    if is_much and context.prices.together(plain) < _NOTED * context.prices.step:
+        plain = []  # what an iteration writes besides may cost as much when two are done in one
+    if not is_known or not _alternates(plain, rounds):
         plain = []  # no order of the program avoids the copy of what is still read
     for copies, help_ in ((plain, _SWAP), (branched, _BRANCH)):
         seconds = context.prices.together(copies)
@@ -74,7 +78,7 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
             continue
         if copies is plain:
             # What lies between may be written and read once more.
-            again = context.prices.reading(2 * beside) * context.prices.runs(rounds.body)
+            again = 0.0 if is_much else context.prices.reading(2 * beside) * context.prices.runs(rounds.body)
             # Of two iterations in one, one still copies what is stacked.
             seconds = max(0.0, seconds - again) / (2 if all(map(_is_saved, copies)) else 1)
         first = max(copies, key=lambda one: total_of(one.shape).allocated_bytes)
@@ -84,6 +88,7 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
         # order between reading and writing, which unrolling does not give.
         is_proved = (
             not is_branch
+            and not is_much
             and context.backend is not Backend.TPU
             and not all(_is_updated(one, rounds) for one in copies)
         )
@@ -95,6 +100,7 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
             2 * size * context.runs(first),
             seconds=seconds,
             is_proved=is_proved,
+            is_at_most=is_much and not is_branch,
             cause=f"{'branches' if is_branch else 'state'} of {rounds.loop.name}",
             covers=frozenset(copies),
             origin=_reader(copies, rounds),

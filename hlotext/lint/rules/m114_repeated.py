@@ -8,9 +8,11 @@ from hlotext.analysis import byte_text, memory_space, written_bytes
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.alike_fusions import alike
+from hlotext.lint.computed_ahead import Ahead, computed_ahead
 from hlotext.lint.helpers import changes_layout, size_of, times
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.slots import written_at
 from hlotext.lint.values import Value, elements_of, is_spread, source
 
 _TIMES = 4
@@ -52,6 +54,8 @@ class MaterializedBroadcast(Rule):
             ):  # reading it takes none of its users' time
                 continue
             yield _report(one, original, factor, readers, context)
+        for ahead in computed_ahead(context):
+            yield _of_loop(ahead, context)
 
 
 def _report(
@@ -72,6 +76,32 @@ def _report(
         written_bytes(one) * runs,
         seconds=max(0.0, prices.seconds(one) * (1 - left if is_turned else 1) + reading),
         spares={one: 1 - left if is_turned else 1.0},  # what it repeats is there already
+    )
+
+
+def _of_loop(ahead: Ahead, context: Context) -> Report:
+    """An array of which each iteration of a loop reads a slice, which it could compute itself."""
+    prices, array = context.prices, ahead.array
+    count, size = prices.trips(ahead.rounds.loop), size_of(array.shape)
+    runs = prices.runs(array.computation)
+    made = {one.instruction: size_of(one.instruction.shape) for one in ahead.made_of if not one.fusions}
+    # Of an array without a dimension of iterations each one reads all.
+    again = sum(
+        each * (1 if one.shape is not None and count in one.shape.dimensions else count)
+        for one, each in made.items()
+    )
+    writing = min(prices.writing(array, ahead.writer), prices.reading(size * runs))
+    reading = min(prices.reading(size * runs), prices.together(ahead.readers))
+    return Report(
+        ahead.writer,
+        f"{byte_text(size)} are computed before a loop that reads a slice in each of {count:,} iterations{times(runs)}, "
+        f"although {byte_text(sum(made.values()))} are what they are computed from",
+        "pass the smaller arrays to the loop, and compute the slice in its body, where it is fused into what reads it",
+        2 * size * runs,
+        seconds=max(0.0, writing + reading + prices.together(ahead.copies) - prices.reading(again * runs)),
+        spares=dict.fromkeys([*written_at(array), *ahead.copies], 1.0),
+        covers=frozenset(ahead.copies),
+        origin=ahead.array,
     )
 
 

@@ -65,11 +65,13 @@ def _summed(
     """Of a stack of which only sums are used the sums of each slice would do, or one that is added up on the way."""
     whole, made = size_of(rounds.given[slot].shape), 0
     pending, seen = [Value(one) for one in elements], set[Value]()
+    readers = set[Instruction]()
     while pending and len(seen) < _MOST_STEPS:
         for user, number in consumers(pending.pop(), _SUMMED):
             one = user.instruction
-            if one.opcode == "reduce" and number < len(one.operands) // 2:
+            if _is_sum(one, number):
                 made += size_of(one.shape)
+                readers.add(user.writer)
             elif one.opcode not in ELEMENTWISE:
                 return None
             elif user not in seen:
@@ -85,21 +87,42 @@ def _summed(
         "of which only reductions are used",
         "reduce in the body, and return or accumulate the result",
         context,
+        min(
+            context.prices.reading(whole * context.runs(in_calls(rounds.loop))),
+            context.prices.together(readers),
+        ),
     )
 
 
+def _is_sum(one: Instruction, number: int) -> bool:
+    """True for a reduction of an operand, and for a product in which each iteration's slice is of the batch."""
+    if one.opcode == "dot":
+        return 0 in tuple(one.attributes.get("rhs_batch_dims" if number else "lhs_batch_dims") or ())
+    return one.opcode == "reduce" and number < len(one.operands) // 2
+
+
 def _report(
-    rounds: Rounds, slot: int, update: Instruction, part: float, use: str, remedy: str, context: Context
+    rounds: Rounds,
+    slot: int,
+    update: Instruction,
+    part: float,
+    use: str,
+    remedy: str,
+    context: Context,
+    reading: float = 0.0,
 ) -> Report | None:
+    """`reading` are the seconds in which it is read behind the loop, and need not be."""
     if given_in(rounds.loop, slot) is None:
         return None
     size = total_of(rounds.given[slot].shape).allocated_bytes
+    writing = context.prices.reading(size * context.runs(in_calls(rounds.loop)))
     return Report(
         rounds.given[slot],
         f"a loop stacks {byte_text(size)} over {context.prices.trips(rounds.loop):,} iterations, {use}",
         remedy,
         round(size * part),
         is_held=True,
+        seconds=reading + min(writing, context.prices.seconds(update)) if reading else None,
         spares=dict.fromkeys(memory_of(rounds, slot), part),
         origin=update,
     )

@@ -76,7 +76,7 @@ def _report(
     fast = prices.chip.fast_memory_bytes or 0
     is_fast = 2 * max(together[reader] for reader in readers) < fast
     padded = whole if len(rolled.dimensions) > 1 and not is_fast else 0
-    seconds = math.fsum(_writing(part, writer, context) for part, writer in rolled.parts.items())
+    seconds = math.fsum(context.prices.writing(part, writer) for part, writer in rolled.parts.items())
     seconds -= prices.reading(2 * padded * runs)
     for reader, parts in readers.items():
         # Without the parts a reader takes the padded array, else the array itself.
@@ -107,12 +107,6 @@ def _reading(reader: Instruction, less: int, share: float, context: Context) -> 
 def _is_written(part: Instruction) -> bool:
     """True if a part lies in main memory."""
     return part.shape is not None and not memory_space(part.shape)
-
-
-def _writing(part: Instruction, writer: Instruction, context: Context) -> float:
-    """Seconds of writing a part: its share of an operation that writes parts of several arrays."""
-    written = sum(size_of(user.shape) for user in writer.users) if part is not writer else size_of(part.shape)
-    return context.prices.seconds(writer) * size_of(part.shape) / max(1, written)
 
 
 @attrs.frozen

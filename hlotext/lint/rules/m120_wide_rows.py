@@ -14,7 +14,7 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import size_of
 from hlotext.lint.products import SAME, Product, products
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import VIEWS, Value, consumers, entered, result_elements, source
+from hlotext.lint.values import VIEWS, Value, consumers, made_of, result_elements, source
 from hlotext.lint.wording import sizes
 
 _MUCH = 0.3
@@ -26,7 +26,6 @@ _MOST_STEPS = 400
 _PASSED = ELEMENTWISE | VIEWS | {"transpose"}
 _PICKED = traits.SLICES | {"gather"}
 """Opcodes that pick values of rows, such as those of the labels."""
-_COMPUTED = traits.REPEATS_ELEMENTS | ELEMENTWISE
 
 
 @attrs.define(eq=False)
@@ -75,7 +74,7 @@ def _rows_of(
     whole = result_elements(product.dot)
     sides = ((product.columns, product.operands[0]), (product.rows, product.operands[1]))
     for columns, operand in sorted(sides, key=lambda side: -side[0]):
-        made = _made_of(operand, whole // _WIDE)
+        made = made_of(operand, whole // _WIDE)
         if made is None or (is_in_loop and any(map(_is_block, (*made, *product.operands)))):
             continue  # no product's rows are much wider than what they are made of
         found = _followed(product, columns, by_place)
@@ -86,27 +85,6 @@ def _rows_of(
 
 def _is_block(value: Value) -> bool:
     return source(value, SAME).instruction.opcode == "dynamic-slice"
-
-
-def _made_of(operand: Value, most: int) -> list[Value] | None:
-    """The arrays that an operand is computed from, element by element, or from broadcasts; None if they have more elements
-    than `most`."""
-    own = result_elements(operand.instruction)
-    total, pending, seen, found = 0, [operand], {operand}, list[Value]()
-    while pending and total <= most and len(seen) < _MOST_STEPS:
-        current = entered(pending.pop())
-        one = current.instruction
-        if result_elements(one) < own or one.opcode not in _COMPUTED:
-            total += result_elements(one)
-            found.append(current)
-            continue
-        for value in current.operands():
-            if value not in seen:
-                seen.add(value)
-                pending.append(value)
-    if not pending and total <= most:
-        return found
-    return [operand] if own <= most else None
 
 
 def _followed(
