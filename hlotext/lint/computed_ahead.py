@@ -47,7 +47,7 @@ def computed_ahead(context: Context) -> Iterator[Ahead]:
             continue
         for slot in sorted(rounds.passed):
             first = given_in(rounds.loop, slot)
-            readers = _sliced_by(rounds, slot, count) if first is not None else frozenset()
+            readers = sliced_by(rounds, slot, count) if first is not None else frozenset()
             if first is None or not readers:
                 continue
             array, copies = _computed(first, context)
@@ -57,7 +57,7 @@ def computed_ahead(context: Context) -> Iterator[Ahead]:
                 yield Ahead(rounds, array, tuple(copies), tuple(made), readers)
 
 
-def _sliced_by(rounds: Rounds, slot: int, count: int) -> frozenset[Instruction]:
+def sliced_by(rounds: Rounds, slot: int, count: int) -> frozenset[Instruction]:
     """The operations that read a slice of a slot's array in each iteration; none where anything else reads it."""
     whole, readers = elements_of(rounds.given[slot].shape), set[Instruction]()
     for element in rounds.elements[slot]:

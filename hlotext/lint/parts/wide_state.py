@@ -34,7 +34,7 @@ class WideState(Rule):
 def _is_widened(rounds: Rounds, slot: int) -> bool:
     """True if an f32 slot begins with narrow data, and only narrow data are written into parts of it."""
     first, given = given_in(rounds.loop, slot), rounds.given[slot]
-    if slot in rounds.passed or first is None or not _is_f32(given) or not _was_narrow(Value(first)):
+    if slot in rounds.passed or first is None or not _is_f32(given) or not was_narrow(Value(first)):
         return False
     value = source(Value(given), VIEWS)
     for _ in range(len(rounds.body)):
@@ -42,13 +42,14 @@ def _is_widened(rounds: Rounds, slot: int) -> bool:
             break
         operands = value.operands()
         update = operands[-1] if value.instruction.opcode == "scatter" else operands[1]
-        if not _was_narrow(update):
+        if not was_narrow(update):
             return False
         value = source(operands[0], VIEWS)
     return value.instruction is not given and not value.fusions and rounds.slot_of(value.instruction) == slot
 
 
-def _was_narrow(value: Value) -> bool:
+def was_narrow(value: Value) -> bool:
+    """True for what is widened from a narrow type."""
     made = source(value, _MOVED)
     before = made.instruction.operands[0].shape if made.instruction.opcode == "convert" else None
     return (
