@@ -179,6 +179,13 @@ def test_a_quantity_is_told_with_its_bound() -> None:
     )
 
 
+def test_a_finding_that_another_rule_reports_is_not_below_a_threshold() -> None:
+    """C115 says more about the gather of C101: neither costs too little."""
+    path = support.DATA / "lint" / "compiled" / "waste_gather_in_loop.cpu_8.after_optimizations.txt"
+    (silence,) = lint.explain_silence(Source(path.read_text()), "C101")
+    assert silence.reason == "C115 reports the same cause"
+
+
 CALL_AFTER_WORK = """HloModule worked, is_scheduled=true
 
 ENTRY main {

@@ -126,7 +126,10 @@ def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[
     if own is not None:
         clock = _clock(found.chip, compiled_for)
         facts.append(
-            ("compiler estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs{clock})")
+            (
+                "compiler estimate",
+                f"{seconds(own.seconds)} {own.coverage} (from its cycle counts, all runs{clock})",
+            )
         )
     facts.append(("peak rates", _rates(found)))
     if not found.is_scheduled:
@@ -180,7 +183,7 @@ def _clock(chip: Chip, compiled_for: ChipChoice | None) -> str:
     if not names or names == (chip.name,):
         return ""
     which = f"compiled for {names[0]}" if len(names) == 1 else f"compiled for one of {', '.join(names)}"
-    return f"; {which}, its cycles at the clock of {chip.name}"
+    return f", at the clock of {chip.name}; {which}"
 
 
 _SHARED = "core and copies share the memory bandwidth, but each is given all of it, so a hidden copy may still take time"

@@ -20,6 +20,7 @@ from hlotext.lint.merged import MergedRule
 from hlotext.lint.registry import all_rules
 from hlotext.lint.rule import Context, Rule, make_context
 from hlotext.lint.stopping import Stop, stops
+from hlotext.lint.wording import listed
 from hlotext.reports.human import basis_of, saving
 from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
@@ -79,6 +80,14 @@ def _silence(module: Module, code: str, config: Config, compilation: Compilation
     made = rule(**settable(rule, config.rules.get(code, {})))
     if not made.applies_to(context):
         return Silence(module.name, f"the rule does not apply to this module: see `hlotext help rule {code}`")
+    if hidden := [one for one in run(module, alone, compilation=compilation) if one.code == code]:
+        lines = {one.line for one in hidden}
+        others = run(module, config, compilation=compilation)
+        named = sorted({one.code for one in others if lines & {one.line, *one.other_lines}}) or [
+            "another rule"
+        ]
+        verb = "reports" if len(named) == 1 else "report"
+        return Silence(module.name, f"{listed(named)} {verb} the same cause", _told(hidden))
     loose = attrs.evolve(alone, **_FLOORS, rules={code: {**config.rules.get(code, {}), **_lowest(rule)}})
     below = [finding for finding in run(module, loose, compilation=compilation) if finding.code == code]
     if below:

@@ -30,7 +30,9 @@ def section(subject: ReportInput) -> Section | Missing:
     facts = [("minimum time", f"{seconds(found.seconds)} on {found.chip.name}")]
     own = found.compiler
     if own is not None:
-        facts.append(("compiler estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
+        facts.append(
+            ("compiler estimate", f"{seconds(own.seconds)} {own.coverage} (from its cycle counts, all runs)")
+        )
     facts += [(kind, seconds(time)) for kind, time in subject.time_parts.run.items() if time]
     notes = [f"A bound from sizes and rates, not a prediction: it {found.counted}."]
     if not found.is_scheduled:
