@@ -17,6 +17,7 @@ import pytest
 import hlotext as hlo
 from hlotext import memory
 from hlotext.memory import what_if
+from tests.cli_support import run_json
 
 DATA = Path(__file__).parent / "data" / "memory_remat"
 COMPILED: dict[str, dict[str, Any]] = json.loads((DATA / "compiled.json").read_text())
@@ -192,3 +193,33 @@ ENTRY e {
     found = what_if.donate(module, [0, 1], "cpu")
     assert found.what == "donate 1 (not 0: no result can take them)"
     assert found.peak_before - found.peak_after == pytest.approx(1 << 22, abs=64)
+
+
+def test_several_changes_are_estimated_alone_and_together(tmp_path: Path) -> None:
+    """Both arguments have to make room before the peak falls by what both save."""
+    text = tmp_path / "m.hlo"
+    text.write_text("""HloModule m, is_scheduled=true
+
+ENTRY e {
+  p = f32[1024]{0} parameter(0)
+  q = f32[1024]{0} parameter(1)
+  n = f32[1024]{0} negate(p)
+  m = f32[1024]{0} negate(q)
+  ROOT t = (f32[1024]{0}, f32[1024]{0}) tuple(n, m)
+}
+""")
+    changes = ("--what-if", "donate=0", "--what-if", "donate=1")
+    found = run_json("memory", text, "--platform", "gpu", *changes)["modules"][0]["what_if"]
+    assert [(one["what"], one["saved"]) for one in found] == [
+        ("donate 0", 4096),
+        ("donate 1", 4096),
+        ("together: donate 0, 1", 8192),
+    ]
+    both = what_if.together(
+        hlo.load(DATA / "dot.txt.xz"),
+        [],
+        [COMPILED["dot"]["again"][0], "nobody"],
+        memory.assign(hlo.load(DATA / "dot.txt.xz")),
+    )
+    assert both.saved > 0
+    assert "without nobody: no instruction is named nobody" in both.notes

@@ -79,7 +79,8 @@ _DEFAULT_LIMIT = 12
     "changes",
     multiple=True,
     metavar="CHANGE",
-    help="Estimate the peak after donate=state (an argument of the program, all its arrays), donate=0,3-5 (numbers of "
+    help="Estimate the peak after a change, and after all if there are several: donate=state (an argument of the program, "
+    "all its arrays), donate=0,3-5 (numbers of "
     "the entry's parameters, one for each array: hlotext show --arguments) or remat=NAME.",
 )
 @click.option("--timeline", is_flag=True, help="Draw live bytes over the schedule as bars.")
@@ -239,12 +240,17 @@ class _Asked:
         return explanation.explain(self.found.computed, self.buffer) if self.buffer is not None else ()
 
     def outcomes(self) -> Iterator[what_if.WhatIf]:
+        """Each change alone; of several also all together."""
         computed, module = self.found.computed, self.found.module
+        donated: list[int] = []
+        again: list[str] = []
         for change in self.changes:
             kind, _, value = change.partition("=")
             if kind == "donate" and (numbers := _numbers(value, module)):
+                donated += numbers
                 yield what_if.donate(module, numbers, memory_space=self.memory_space, before=computed)
             elif kind == "remat" and value:
+                again += value.split(",")
                 yield what_if.rematerialize(
                     module, value.split(","), memory_space=self.memory_space, before=computed
                 )
@@ -252,6 +258,8 @@ class _Asked:
                 raise click.UsageError(
                     f"--what-if takes donate=ARGUMENT, donate=0-9 or remat=NAME[,NAME], not {change!r}"
                 )
+        if len(self.changes) > 1:
+            yield what_if.together(module, donated, again, computed, self.memory_space)
 
 
 def _numbers(text: str, module: hlo.Module) -> list[int]:

@@ -391,6 +391,34 @@ def rematerialize(
     return _compared(f"recompute {', '.join(each)}", memory_space, before, after, notes)
 
 
+def together(
+    module: Module, parameters: Sequence[int], names: Sequence[str], before: Assignment, memory_space: int = 0
+) -> WhatIf:
+    """The peak if these parameters were donated and then, in turn, these values recomputed.
+
+    Not the sum of what each saves: where one lowers the peak another may be highest. A value that cannot be recomputed
+    after the others is left out, with a note. Raises as `donate` does.
+    """
+    parameters = sorted(set(parameters))
+    donated = donate(module, parameters, memory_space=memory_space, before=before) if parameters else None
+    after, notes = (donated.assignment, list(donated.notes)) if donated is not None else (before, [])
+    again = []
+    for name in dict.fromkeys(names):
+        try:
+            after, more = _computed_again(after, name, memory_space)
+        except MemoryModelError as error:
+            notes.append(f"without {name}: {error}")
+            continue
+        again.append(name)
+        notes += more
+    what = [
+        *([donated.what] if donated is not None else []),
+        *([f"recompute {', '.join(again)}"] if again else []),
+    ]
+    found = _compared(f"together: {' and '.join(what)}", memory_space, before, after, notes)
+    return attrs.evolve(found, unsure=donated.unsure if donated is not None else ())
+
+
 def _computed_again(before: Assignment, name: str, memory_space: int) -> tuple[Assignment, list[str]]:
     """The memory with one value computed again, and what is to be said of it."""
     assert before.module is not None
