@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 import attrs
 
@@ -98,9 +99,8 @@ class CallGraph:
 
     def sequential_instructions(self) -> Iterator[Instruction]:
         """Yields instructions that execute individually: not those inside fusions or reducers."""
-        for computation in self.module.computations:
-            if computation in self.stepped:
-                yield from computation
+        # The interpreter need not resume a generator for each of them.
+        return chain.from_iterable(one for one in self.module.computations if one in self.stepped)
 
     def call(self, computation: Computation | None) -> CallEdge | None:
         """The first call of a computation in the text; None if it is never called."""
