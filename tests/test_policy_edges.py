@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import hlotext as hlo
-from hlotext import lint, rewrite
-from hlotext.lint import beside
+from hlotext import cost, lint, rewrite
+from hlotext.lint import beside, selectors, values
+from hlotext.lint.values import Value
 
 TWO = """HloModule m
 
@@ -66,3 +67,126 @@ def test_a_module_without_memory_saves_none() -> None:
     assert (context.assignment is not None, context.peak) == (True, 0)
     assert context.saved_peak({}) is None
     assert context.most_saved(()) is None
+
+
+GATHERED = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  table = f32[64,1024]{1,0} parameter(0)
+  ids = s32[512]{0} parameter(1)
+  w = f32[1024,1024]{1,0} parameter(2)
+  rows = f32[512,1024]{1,0} gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0},
+    index_vector_dim=1, slice_sizes={1,1024}
+  ROOT y = f32[512,1024]{1,0} dot(rows, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+def test_a_repair_saves_no_more_than_the_module_takes() -> None:
+    """Of eight times as many rows as the table has, seven eighths of the product need not be computed."""
+    module = hlo.parse(GATHERED)
+    config = lint.Config(select=("G119",), chip="v5e", note=0, floor_seconds=0, floor_bytes=0)
+    (finding,) = lint.run(module, config)
+    assert finding.flops == 2 * 512 * 1024 * 1024 * 7 // 8
+    assert finding.seconds is not None
+    assert finding.seconds <= cost.estimate(module, "v5e").seconds
+
+
+def test_rows_compared_with_their_maximum_select_one_each() -> None:
+    text = """HloModule m
+
+max {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT m = f32[] maximum(a, b)
+}
+
+ENTRY e {
+  x = f32[4,8] parameter(0)
+  least = f32[] constant(-inf)
+  top = f32[4] reduce(x, least), dimensions={1}, to_apply=max
+  each = f32[4,8] broadcast(top), dimensions={0}
+  ROOT c = pred[4,8] compare(x, each), direction=EQ
+}
+"""
+    for opcode, classes in (("maximum", 8), ("minimum", 8), ("add", None)):
+        root = hlo.parse(text.replace("maximum", opcode)).entry.root
+        found = selectors.selector(Value(root))
+        assert (found and found.classes) == classes
+
+
+def test_a_float_that_a_proto_lacks_is_zero() -> None:
+    pytest.importorskip("google.protobuf")
+    text = """HloModule m
+
+ENTRY e {
+  x = f32[2,4] parameter(0)
+  a = f32[4] parameter(1)
+  ROOT n = f32[2,4] batch-norm-inference(x, a, a, a, a), epsilon=EPSILON, feature_index=1
+}
+"""
+    for epsilon in ("0", "0.5"):
+        whole = hlo.parse(text.replace("EPSILON", epsilon)).to_proto()
+        proto = hlo.proto.from_json(hlo.proto.to_json(whole))  # without fields that have their default
+        assert hlo.parse(proto).entry.root.attributes["epsilon"] == float(epsilon)
+
+
+@pytest.mark.parametrize(("index", "is_counted"), [("constant(1)", True), ("parameter(0)", False)])
+def test_a_slice_at_a_place_that_is_given_is_not_counted(index: str, is_counted: bool) -> None:
+    """Neither is it inside a loop, where a slice at a place that counts is."""
+    module = hlo.parse(
+        f"""HloModule m
+
+ENTRY e {{
+  i = s32[] {index}
+  n = s32[8] iota(), iota_dimension=0
+  ROOT s = s32[1] dynamic-slice(n, i), dynamic_slice_sizes={{1}}
+}}
+"""
+    )
+    assert values.is_counted(Value(module.entry.root), of_loop=lambda one: None) is is_counted
+
+
+SLICES = """HloModule m, is_scheduled=true
+
+condition {
+  s = (s32[], f32[2,64,4096]{2,1,0}, f32[1,4096]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  three = s32[] constant(3)
+  ROOT c = pred[] compare(i, three), direction=LT
+}
+
+body {
+  s = (s32[], f32[2,64,4096]{2,1,0}, f32[1,4096]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  next = s32[] add(i, one)
+  caches = f32[2,64,4096]{2,1,0} get-tuple-element(s), index=1
+  row = f32[1,4096]{1,0} get-tuple-element(s), index=2
+  first = f32[1,64,4096]{2,1,0} slice(caches), slice={[0:1], [0:64], [0:4096]}
+  first.matrix = f32[64,4096]{1,0} bitcast(first)
+  first.new = f32[64,4096]{1,0} dynamic-update-slice(first.matrix, row, i, zero)
+  first.again = f32[1,64,4096]{2,1,0} bitcast(first.new)
+  second = f32[1,64,4096]{2,1,0} slice(caches), slice={[1:2], [0:64], [0:4096]}
+  second.matrix = f32[64,4096]{1,0} bitcast(second)
+  second.new = f32[64,4096]{1,0} dynamic-update-slice(second.matrix, row, i, zero)
+  second.again = f32[1,64,4096]{2,1,0} bitcast(second.new)
+  stacked = f32[2,64,4096]{2,1,0} concatenate(first.again, second.again), dimensions={0}
+  ROOT r = (s32[], f32[2,64,4096]{2,1,0}, f32[1,4096]{1,0}) tuple(next, stacked, row)
+}
+
+ENTRY e {
+  zero = s32[] constant(0)
+  caches = f32[2,64,4096]{2,1,0} parameter(0)
+  row = f32[1,4096]{1,0} parameter(1)
+  start = (s32[], f32[2,64,4096]{2,1,0}, f32[1,4096]{1,0}) tuple(zero, caches, row)
+  ROOT loop = (s32[], f32[2,64,4096]{2,1,0}, f32[1,4096]{1,0}) while(start), condition=condition, body=body
+}
+"""
+
+
+def test_an_array_that_is_cut_and_joined_is_read_and_written_in_each_iteration() -> None:
+    config = lint.Config(select=("M112",), note=0, floor_seconds=0, floor_bytes=0)
+    (finding,) = lint.run(hlo.parse(SLICES), config)
+    assert finding.bytes == 2 * (2 * 64 * 4096 * 4) * 3
