@@ -1090,3 +1090,12 @@ ENTRY e {
 }
 """)
     assert "larger" in report_page(report_input(tmp_path / "m.txt", platform="tpu"))
+
+
+@pytest.mark.parametrize(("name", "is_free"), [("sorting", True), ("scatters", False)])
+def test_memory_that_is_free_at_the_peak_is_explained_where_there_is_any(name: str, is_free: bool) -> None:
+    path = support.ROOT / f"corpus/gpu/{name}.h100_1x1x1.after_optimizations.txt"
+    (answer,) = next(iter(answers(report_input(path))))
+    part = "allocated, free at the peak"
+    assert (part in {one.name for one in answer.bar}) == is_free
+    assert (f"{part.capitalize()}: gaps between buffers" in answer.remark) == is_free

@@ -33,7 +33,7 @@ MEMORY_COLOURS: Mapping[str, tuple[str, str]] = {
     "results": ("#5b6471", "#aab2be"),
     "constants": ("#c9a227", "#d9b84a"),
     "temporaries": ("#0072b2", "#56b4e9"),
-    "unused at the peak": ("#d9b3a0", "#7a5546"),
+    "allocated, free at the peak": ("#d9b3a0", "#7a5546"),
 }
 """Colours, likewise, of what a memory is needed for; what is left has none."""
 _SMALL = 0.04

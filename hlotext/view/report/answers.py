@@ -83,10 +83,17 @@ def _memory(subject: ReportInput) -> Iterator[Answer]:
                     [live_row(row, space.peak) for row in arrays[:_MOST]],
                 )
             ]
-        remark = "" if space.usable or space.memory_space else _NO_LIMIT
-        yield Answer(_memory_title(space), _memory_bar(space), remark, rows, is_excess(space))
+        bar = _memory_bar(space)
+        remarks = [] if space.usable or space.memory_space else [_NO_LIMIT]
+        if any(part.name == _FREE for part in bar):
+            remarks.append(_WHY_FREE)
+        yield Answer(_memory_title(space), bar, " ".join(remarks), rows, is_excess(space))
 
 
+_FREE = "allocated, free at the peak"
+_WHY_FREE = (
+    "Allocated, free at the peak: gaps between buffers, and room of arrays that are live only at other times."
+)
 _NO_LIMIT = "Remaining memory is unknown: the text does not name the chip; set --chip."
 
 
@@ -105,7 +112,7 @@ def _memory_bar(space: SpaceUsage) -> Sequence[BarPart]:
         "results": space.results,
         "constants": space.constants,
         "temporaries": space.peak - space.static,
-        "unused at the peak": space.needed - space.peak,
+        _FREE: space.needed - space.peak,
     }
     needed = sum(sizes.values())
     sizes["left"] = max(0, (space.usable or 0) - space.needed)

@@ -73,7 +73,10 @@ def _chart(subject: ReportInput, found: cost.Estimate) -> Chart:
         f"The run takes at least {seconds(found.seconds)}, of which the core is stalled for {seconds(found.exposed)}."
     )
     if any(map(_is_body, found.walk.steps)):
-        summary += " A loop or a call is one span, with layers for the shares of what it runs."
+        summary += (
+            " A loop or a call is one span over all its iterations: the heights of the layers in it are shares of its time, "
+            "not moments."
+        )
     return Chart(
         "lanes",
         "lanes",
