@@ -6,8 +6,9 @@ import pytest
 
 import hlotext as hlo
 from hlotext import cost, lint, rewrite
-from hlotext.lint import beside, selectors, values
+from hlotext.lint import beside, moving, selectors, values
 from hlotext.lint.values import Value
+from tests import support
 
 TWO = """HloModule m
 
@@ -190,3 +191,38 @@ def test_an_array_that_is_cut_and_joined_is_read_and_written_in_each_iteration()
     config = lint.Config(select=("M112",), note=0, floor_seconds=0, floor_bytes=0)
     (finding,) = lint.run(hlo.parse(SLICES), config)
     assert finding.bytes == 2 * (2 * 64 * 4096 * 4) * 3
+
+
+MOVED = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  x = f32[8,16]{1,0} parameter(0)
+  row = f32[16]{0} parameter(1)
+  zero = s32[] constant(0)
+  there = f32[8,16]{0,1} copy(x)
+  flat = f32[128]{0} bitcast(there)
+  new = f32[128]{0} dynamic-update-slice(flat, row, zero)
+  whole = f32[8,16]{0,1} bitcast(new)
+  back = f32[8,16]{1,0} copy(whole)
+  ROOT r = (f32[8,16]{1,0}) tuple(back)
+}
+"""
+
+
+def test_an_array_is_followed_through_views_between_two_copies() -> None:
+    module = hlo.parse(MOVED)
+    found = moving.moved_back(lint.make_context(module))
+    assert {one.name: other.name for one, other in found.items()} == {"there": "back"}
+
+
+def test_repairs_of_products_save_no_more_than_their_modules_take() -> None:
+    """What is left to compute is taken off once."""
+    config = lint.Config(select=("G",), chip="v5e", note=0, floor_seconds=0, floor_bytes=0)
+    seen = set()
+    for path in sorted((support.DATA / "lint").glob("G1*.txt")):
+        for module in hlo.parse_all(path.read_text()):
+            for finding in lint.run(module, config):
+                if finding.seconds is not None:
+                    seen.add(finding.code)
+                    assert finding.seconds <= cost.estimate(module, "v5e").seconds * 1.000001, finding.message
+    assert {"G117", "G119", "G120"} <= seen
