@@ -226,3 +226,16 @@ def test_repairs_of_products_save_no_more_than_their_modules_take() -> None:
                     seen.add(finding.code)
                     assert finding.seconds <= cost.estimate(module, "v5e").seconds * 1.000001, finding.message
     assert {"G117", "G119", "G120"} <= seen
+
+
+def test_a_padded_array_alone_is_not_counted() -> None:
+    text = (
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n"
+        "  x = f32[4096,4096,2]{2,1,0:T(2,128)} parameter(0)\n"
+        "  zero = f32[] constant(0)\n"
+        "  ROOT y = f32[4096]{0:T(1024)} broadcast(zero), dimensions={}\n}\n"
+    )
+    config = lint.Config(select=("L101",), note=0, floor_seconds=0, floor_bytes=0)
+    (finding,) = lint.run(hlo.parse(text), config)
+    shape = "f32[4096,4096,2]{2,1,0:T(2,128)}"
+    assert finding.message == f"{shape} takes 8.00 GiB for 128 MiB of values (64x)"
