@@ -1176,3 +1176,44 @@ def test_state_whose_rows_are_gathered_in_each_iteration_costs_the_gathers() -> 
     computed = BEAMS.replace("dynamic-update-slice(cache, row, zero, i, zero)", "negate(cache)")
     assert "M111" not in codes(computed)
     assert "M111" not in codes(BEAMS.replace("tuple(next, kept, others)", "tuple(next, new, others)"))
+
+
+SUMMED_THEN_CUT = """HloModule cut, is_scheduled=true, num_partitions=8
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+cut {
+  whole = bf16[4194304]{0} parameter(0)
+  place = u32[] parameter(1)
+  ROOT part = bf16[524288]{0} dynamic-slice(whole, place), dynamic_slice_sizes={524288}
+}
+
+ENTRY main {
+  x = f32[4194304]{0} parameter(0)
+  p = u32[] partition-id()
+  size = u32[] constant(524288)
+  i = u32[] multiply(p, size)
+  SUM
+}
+"""
+SUMMED = "channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true, to_apply=sum"
+
+
+def test_a_sum_that_is_cut_costs_what_a_reduce_scatter_takes_less() -> None:
+    """Half of it, in the type of what is summed: a TPU sums f32 into a bf16 result."""
+    whole = f"r = bf16[4194304]{{0}} all-reduce(x), {SUMMED}\nROOT d = bf16[524288]{{0}} fusion(r, i), kind=kLoop, calls=cut"
+    part = f"ROOT d = bf16[524288]{{0}} reduce-scatter(x), dimensions={{0}}, {SUMMED}"
+    finding = only(text := SUMMED_THEN_CUT.replace("SUM", whole), "C104", chip="v5e")
+    before, after = (
+        cost.estimate(hlo.parse(t), "v5e").transfers[0].seconds
+        for t in (text, SUMMED_THEN_CUT.replace("SUM", part))
+    )
+    assert finding.seconds == pytest.approx(before - after)
+    assert finding.bytes == 7 * 4194304 * 4 // 8
+    assert "shard the result" in str(finding.help)
+    asked = text.replace(SUMMED, f'{SUMMED}, metadata={{op_name="jit(f)/shard_map/psum_invariant"}}')
+    assert "use jax.lax.psum_scatter" in str(only(asked, "C104", chip="v5e").help)

@@ -45,29 +45,43 @@ class AllReduceThenSlice(Rule):
                 continue
             if not is_worth_time(one.start, context, self.min_step_percent):
                 continue
-            parts = [value for value in results(one) if _keeps_its_part(value, devices, context)]
+            values = list(results(one))
+            parts = [value for value in values if _keeps_its_part(value, devices, context)]
             size = sum(size_of(value.shape) for value in parts)
-            saved = size * (devices - 1) // devices * context.runs(one.start)
+            # Each device sends half as much for the arrays of which it keeps its part, in the type in which they are summed.
+            share = size / max(1, sum(size_of(value.shape) for value in values)) / 2
+            saved = round(one.sent_bytes * share) * context.runs(one.start)
             if (
                 size >= self.min_bytes and 100 * saved >= self.min_percent * context.sent
             ):  # its result is not sliced per device, or little would be saved
                 of_them = (
                     f" (in {pluralize(len(parts), 'array')} of the combined operands)"
-                    if size < one.operand_bytes
+                    if len(parts) < len(values)
                     else ""
                 )
                 yield Report(
                     one.start,
                     f"all-reduce of {byte_text(size)}{of_them} over {devices} devices, each of which keeps only 1/{devices}",
-                    "a reduce-scatter sends half the bytes: shard the result where it is produced",
+                    "a reduce-scatter sends half the bytes: "
+                    + (
+                        "use jax.lax.psum_scatter"
+                        if _is_psum(one)
+                        else "shard the result where it is produced"
+                    ),
                     saved,
+                    seconds=context.prices.spared(one.start, share),
                 )
 
 
 def _is_programs(one: Communication) -> bool:
-    """True if the program calls the collective itself, rather than leaving it to the compiler."""
+    """True if the program calls the collective itself, rather than leaving it to the compiler, as far as the text tells."""
     metadata = one.start.metadata
-    return metadata is None or not metadata.op_name or asked_kind(metadata.op_name) == one.kind
+    return metadata is None or not metadata.op_name or _is_psum(one)
+
+
+def _is_psum(one: Communication) -> bool:
+    metadata = one.start.metadata
+    return metadata is not None and bool(metadata.op_name) and asked_kind(metadata.op_name) == one.kind
 
 
 def _keeps_its_part(value: Instruction, devices: int, context: Context) -> bool:
