@@ -96,6 +96,12 @@ def memory_of(rounds: Rounds, slot: int) -> list[object]:
 
 def stacks(rounds: Rounds, times: int = SMALL) -> Iterator[tuple[int, Instruction]]:
     """The slots into which each iteration only writes a slice, with what writes it."""
+    for slot, writer in stack_writers(rounds, times):
+        yield slot, writer.instruction.operands[1]
+
+
+def stack_writers(rounds: Rounds, times: int = SMALL) -> Iterator[tuple[int, Value]]:
+    """The slots into which each iteration only writes a slice, with the dynamic-update-slices."""
     for slot, given in enumerate(rounds.given):
         if slot in rounds.passed:
             continue
@@ -110,7 +116,7 @@ def stacks(rounds: Rounds, times: int = SMALL) -> Iterator[tuple[int, Instructio
             continue
         readers = [user for element in rounds.elements[slot] for user, _ in consumers(Value(element), VIEWS)]
         if all(user.instruction is writer.instruction for user in readers):
-            yield slot, update.instruction
+            yield slot, writer
 
 
 # ---- stacks that a forward pass keeps for the backward pass

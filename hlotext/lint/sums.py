@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from hlotext.analysis import Communication
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import results
 from hlotext.lint.rounds import Rounds, Same
-from hlotext.lint.values import VIEWS, Value, consumers, entered, source
+from hlotext.lint.values import VIEWS, Value, consumers, entered, fetched, source
 
 LINEAR = (
     frozenset({"convert", "copy", "multiply", "divide", "negate", "transpose", "slice", "reduce-precision"})
@@ -49,27 +49,61 @@ def accumulated(one: Communication, rounds: Rounds, same: Same) -> dict[Value, l
 def slots_added_to(value: Value, rounds: Rounds, same: Same) -> list[int]:
     """The slots that a value is added to; empty if anything else is done with it, or anything else reads the slots."""
     found: list[int] = []
+    for user, number in linear_users(value, same):
+        if user.instruction.opcode != "add":
+            return []
+        slot = _slot(user.operands()[1 - number], rounds)
+        if slot is None or slot in rounds.passed or not _is_only_given_on(user, slot, rounds):
+            return []
+        found.append(slot)
+    return found
+
+
+def linear_users(value: Value, same: Same) -> list[tuple[Value, int]]:
+    """What uses a value with operand numbers, through operations that are linear in it; empty if there are too many."""
+    found: list[tuple[Value, int]] = []
     pending, seen = [value], 0
     while pending:
-        for user, number in consumers(pending.pop(), VIEWS - {"opt-barrier"}):
+        for user, number in users_of(pending.pop(), VIEWS - {"opt-barrier"}):
             seen += 1
             if seen > _MOST_STEPS:
                 return []
-            made = user.instruction
-            if made.opcode == "add":
-                slot = _slot(user.operands()[1 - number], rounds)
-                if slot is None or slot in rounds.passed or not _is_only_given_on(user, slot, rounds):
-                    return []
-                found.append(slot)
-            elif made.opcode in LINEAR and all(
-                is_same(other, same) for k, other in enumerate(user.operands()) if k != number
+            opcode = user.instruction.opcode
+            if (
+                opcode in LINEAR
+                and (opcode != "divide" or number == 0)
+                and all(is_same(other, same) for k, other in enumerate(user.operands()) if k != number)
             ):
-                if made.opcode == "divide" and number != 0:
-                    return []
                 pending.append(user)
             else:
-                return []
+                found.append((user, number))
     return found
+
+
+def users_of(value: Value, through: Collection[str]) -> Iterator[tuple[Value, int]]:
+    """The users of a value with operand numbers, those of what is fetched into fast memory in its place included."""
+    pending, seen = [value], {value}
+    while pending:
+        for user, number in consumers(pending.pop(), through):
+            given = _fetching(user)
+            if given is None:
+                yield user, number
+            elif given not in seen:
+                seen.add(given)
+                pending.append(given)
+
+
+def _fetching(user: Value) -> Value | None:
+    """The array, or the slice of it, that a user only fetches; None for any other user."""
+    one = user.instruction
+    if user.fusions:
+        return None
+    if one.opcode == "async-start":
+        done = one.async_chain[-1] if one.async_chain else one
+        return Value(done) if fetched(done) is not None else None
+    if one.opcode == "custom-call" and fetched(one) is not None:  # slices of one array, joined again
+        return user if len({fetched(part) for part in one.operands}) == 1 else None
+    return None
 
 
 def _slot(value: Value, rounds: Rounds) -> int | None:
@@ -84,6 +118,8 @@ def _slot(value: Value, rounds: Rounds) -> int | None:
             if len(kept) != 1:
                 return None
             value = entered(kept[0])
+        elif not value.fusions and (whole := fetched(one)) is not None:
+            value = entered(Value(whole))
         else:
             break
     return None if value.fusions else rounds.slot_of(value.instruction)
@@ -107,7 +143,7 @@ def _is_only_given_on(added: Value, slot: int, rounds: Rounds) -> bool:
     taken = [
         user
         for element in rounds.elements[slot]
-        for user, _ in consumers(Value(element), VIEWS | {"convert", "select"})
+        for user, _ in users_of(Value(element), VIEWS | {"convert", "select"})
     ]
     return all(user.instruction is added.instruction or _is_root(user.instruction, rounds) for user in taken)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from hlotext.analysis import byte_text, total_of
+from hlotext.analysis import Communication, byte_text, total_of
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.added_sums import AddedSums, added_sums
 from hlotext.lint.repairs import SumOnce
 from hlotext.lint.rounds import Purity, Rounds, Same, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.slots import in_calls
+from hlotext.lint.stacked_sums import accumulated_stacks
 from hlotext.lint.sums import accumulated, adds
 from hlotext.lint.wording import every_round
 
@@ -23,8 +26,15 @@ class SumsAddedUp(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         yield from map(functools.partial(_of_pair, context), added_sums(context))
-        known: dict[object, tuple[Rounds, Same] | None] = {}
+        known: dict[Instruction, tuple[Rounds, Same] | None] = {}
         purity = Purity()
+
+        def in_loop(loop: Instruction) -> tuple[Rounds, Same] | None:
+            if loop not in known:
+                rounds = rounds_of(loop)
+                known[loop] = (rounds, same_in_rounds(rounds, purity)) if rounds is not None else None
+            return known[loop]
+
         for one in context.communications:
             loop = one.loop
             if (
@@ -33,28 +43,48 @@ class SumsAddedUp(Rule):
                 continue
             if not adds(one.instruction.attributes.get("to_apply")):  # its reducer is not an addition
                 continue
-            if loop not in known:
-                rounds = rounds_of(loop)
-                known[loop] = (rounds, same_in_rounds(rounds, purity)) if rounds is not None else None
-            found = known[loop]
-            sums = accumulated(one, *found) if found is not None else {}
-            count = context.prices.trips(loop)
-            size = sum(total_of(value.instruction.shape).unpadded_bytes for value in sums)
-            if not size or count < 2:  # the loop uses its result
+            found = in_loop(loop)
+            if found is None:
                 continue
-            part = min(1.0, size / max(1, one.result_bytes))
-            yield Report(
-                one.start,
-                f"{byte_text(size)} is summed over {one.participants or 'the'} devices "
-                f"{every_round(count, loop not in context.prices.rounds)}, and the sums are only accumulated",
-                "accumulate on each device and all-reduce once after the loop; this changes rounding",
-                round(one.sent_bytes * part * context.runs(one.start) * (count - 1) / count),
-                seconds=context.prices.seconds(one.start) * part * (count - 1) / count,
-                covers=frozenset([one.start]),
-                repair=SumOnce(loop, {one.start: tuple(dict.fromkeys(chain.from_iterable(sums.values())))})
-                if one.fusion is None and part == 1
-                else None,
-            )
+            sums = accumulated(one, *found)
+            if sums:
+                slots = tuple(dict.fromkeys(chain.from_iterable(sums.values())))
+                values = [value.instruction for value in sums]
+                yield from _of_loop(context, one, loop, values, SumOnce(loop, {one.start: slots}))
+                continue
+            home = in_calls(loop).computation
+            around = context.graph.loop_around(home) if home is not None else None
+            if around is None or home is not around.attributes.get("body"):
+                continue
+            if (outer := in_loop(around)) is not None:
+                yield from _of_loop(context, one, around, accumulated_stacks(one, found[0], *outer), None)
+
+
+def _of_loop(
+    context: Context,
+    one: Communication,
+    loop: Instruction,
+    sums: Sequence[Instruction],
+    repair: SumOnce | None,
+) -> Iterator[Report]:
+    """The finding for results of an all-reduce that a loop, its own or the one around it, only accumulates."""
+    prices = context.prices
+    count = prices.trips(loop)
+    size = sum(total_of(value.shape).unpadded_bytes for value in sums)
+    if not size or count < 2:  # the loop uses its result
+        return
+    part = min(1.0, size / max(1, one.result_bytes))
+    each = prices.trips(one.loop) if one.loop is not None and one.loop is not loop else 1
+    yield Report(
+        one.start,
+        f"{byte_text(size * each)} is summed over {one.participants or 'the'} devices "
+        f"{every_round(count, loop not in prices.rounds)}, and the sums are only accumulated",
+        "accumulate on each device and all-reduce once after the loop; this changes rounding",
+        round(one.sent_bytes * part * context.runs(one.start) * (count - 1) / count),
+        seconds=prices.seconds(one.start) * part * (count - 1) / count,
+        covers=frozenset([one.start]),
+        repair=repair if one.fusion is None and part == 1 else None,
+    )
 
 
 def _of_pair(context: Context, found: AddedSums) -> Report:
