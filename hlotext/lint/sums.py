@@ -60,7 +60,7 @@ def slots_added_to(value: Value, rounds: Rounds, same: Same) -> list[int]:
 
 
 def linear_users(value: Value, same: Same) -> list[tuple[Value, int]]:
-    """What uses a value with operand numbers, through operations that are linear in it; empty if there are too many."""
+    """The users of a value with operand numbers, through operations that are linear in it; empty if there are too many."""
     found: list[tuple[Value, int]] = []
     pending, seen = [value], 0
     while pending:
