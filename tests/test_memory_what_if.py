@@ -163,7 +163,7 @@ ENTRY e {
   f = f32[4]{0} parameter(4)
   g = f32[2]{0} parameter(5)
   s = f32[8]{0} add(a, b)
-  t = f32[1,4]{1,0} broadcast(c), dimensions={1}
+  t = s32[4]{0} convert(c)
   u = f32[4]{0} bitcast(t)
   ROOT r = (f32[8]{0}, f32[4]{0}, f32[2]{0}) tuple(s, u, g)
 }""")
@@ -171,7 +171,7 @@ ENTRY e {
     assert found.what == "donate 1-5"
     assert found.notes[:3] == (
         "parameter 1: every result of shape f32[8]{0} already uses the buffer of another parameter",
-        "parameters 2-4: the result of shape f32[4]{0} is a bitcast of an array of a different shape,"
+        "parameters 2-4: the result of shape f32[4]{0} is a bitcast of an array of another element type,"
         " for which buffer sharing is not estimated",
         "parameter 5: returned unchanged",
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
+from hlotext.analysis.moved import moved
 from hlotext.analysis.views import VIEWS, Value, array_of, fetched, source
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -39,6 +40,8 @@ class Change(enum.Flag):
     """All but some elements stay, in other places: `concatenate([cache[:, 1:], new], 1)`."""
     SCALED = 32
     """Each element is more than added to or subtracted from."""
+    REORDER = 64
+    """Whole rows in another order, some perhaps twice, as a beam search does; alone it may be a batch of a data set."""
 
 
 @attrs.frozen
@@ -110,6 +113,8 @@ def origins_of(
                 if instead is None and shape is not None and shape.dimensions == array.dimensions:
                     is_retyped = shape.without_layout() != array.without_layout()
                     one = Origin(instruction, part, change, copies, is_retyped)
+                    if Change.REORDER in change and not _is_reordered_state(change):
+                        continue
                     if change:
                         found.append(one)
                     if not found and not is_retyped:  # what is given on unchanged is no update
@@ -134,6 +139,11 @@ def origins_of(
             ]
         level = following
     return found
+
+
+def _is_reordered_state(change: Change) -> bool:
+    """True if new elements come in besides, or a loop hands the array on: what is computed of some rows is no state."""
+    return Change.LOOP in change or (bool(change & (Change.PART | Change.ROLL)) and Change.ALL not in change)
 
 
 def _of_device(
@@ -242,21 +252,14 @@ def _before(
             yield Value(operands[0], fusions), (slot,), change | Change.SLICES
     elif opcode in _IN_PLACE and operands:
         yield Value(operands[0], fusions), part, Change.PART
-    elif (moved := fetched(instruction)) is not None:
-        yield Value(moved, fusions), (), Change.NONE
+    elif (before := fetched(instruction)) is not None:
+        yield Value(before, fusions), (), Change.NONE
     elif opcode in _VIEWS and operands:
         if _is_as_large(operands[0], array):
             yield Value(operands[0], fusions), () if opcode == "copy-start" else part, Change.NONE
-    elif with_moved and opcode in (
-        "concatenate",
-        "pad",
-    ):  # the TPU compiler joins by the maximum of padded arrays
-        for operand in operands[: 1 if opcode == "pad" else None]:
-            cut = source(Value(operand, fusions), _VIEWS)
-            one = cut.instruction
-            whole = one.operands[0] if one.opcode == "slice" else fetched(one)
-            if whole is not None and _dimensions(whole) == _dimensions(instruction):
-                yield Value(whole, cut.fusions), (), Change.ROLL
+    elif with_moved and (joined := moved(value)):
+        for whole, is_new in joined:
+            yield whole, (), Change.ROLL if is_new else Change.REORDER
     elif (sent := _summed(instruction)) and (len(sent) == 1 or part[:1] < (len(sent),)):
         # A mean over the devices computes each element anew, of those of the others.
         yield Value(sent[part[0] if part else 0], fusions), part[1:], Change.ALL
@@ -279,10 +282,6 @@ def _summed(one: Instruction) -> tuple[Instruction, ...]:
     return (
         tuple(one.async_chain[0].operands) if wrapped is not None and wrapped.opcode == "all-reduce" else ()
     )
-
-
-def _dimensions(one: Instruction) -> tuple[int, ...] | None:
-    return one.shape.dimensions if one.shape is not None and one.shape.is_array else None
 
 
 def _is_as_large(operand: Instruction, array: Shape) -> bool:

@@ -40,6 +40,8 @@ class Update:
     """
     is_rolled: bool = False
     """True if the elements that stay move on, as those of a cache that keeps the latest rows: never in place."""
+    is_moved: bool = False
+    """True if besides nothing but some elements is new: the others stay as they are, in other places."""
     copies: tuple[Instruction, ...] = ()
     """Copies of the entry computation on the way, from the result back to the argument."""
     is_retyped: bool = False
@@ -58,8 +60,9 @@ def updates(
 
     Each argument and each result once, those that alias one another only `with_aliased`. `apart` has the arrays whose slices
     were changed and joined again, by the instruction that joins them. `with_moved` those too whose elements move, which
-    donation does not update in place: rolled ones, and lists that are stacked, changed, and taken apart again;
-    `with_retyped` those too whose element type changes. Of several arguments that may be meant, see `_paired`.
+    donation does not update in place: rolled ones, those whose rows are reordered besides, and lists that are stacked,
+    changed, and taken apart again; `with_retyped` those too whose element type changes. Of several arguments that may be
+    meant, see `_paired`.
     """
     entry = module.entry
     entries = () if with_aliased else aliases_of(module)
@@ -71,6 +74,7 @@ def updates(
         if found.is_retyped and not with_retyped:
             continue
         change = found.change
+        is_rolled = bool(change & (Change.ROLL | Change.REORDER))
         yield Update(
             found.parameter,
             arrays[index],
@@ -79,7 +83,8 @@ def updates(
             is_in_place=Change.PART in change and Change.ALL not in change,
             is_carried=Change.LOOP in change,
             is_sliced=Change.SLICES in change,
-            is_rolled=Change.ROLL in change,
+            is_rolled=is_rolled,
+            is_moved=is_rolled and Change.ALL not in change,
             copies=found.copies,
             is_retyped=found.is_retyped,
         )

@@ -116,9 +116,10 @@ def _constant(value: Value) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def updates_of(context: Context) -> Iterator[Update]:
+def updates_of(context: Context, *, with_moved: bool = False) -> Iterator[Update]:
     """Yields the results that are new values of arguments, also of arrays that are taken apart and joined again."""
-    return updates(context.module, {one.joined: one.whole for one in taken_apart(context)})
+    apart = {one.joined: one.whole for one in taken_apart(context)}
+    return updates(context.module, apart, with_moved=with_moved)
 
 
 def is_small_update(one: Instruction) -> bool:

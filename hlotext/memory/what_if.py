@@ -148,6 +148,7 @@ def _donated(
     by_number = {p.parameter_number: p for p in entry.parameters}
     root = entry.root
     results = dict(zip(flow.parts.of(shape_of(root)).indices, flow.at[root], strict=True))
+    leaves = dict(shape_of(root).leaves())
     aliases = dict(flow.aliases)
     order = _Order(before, [value for n in parameters if n in by_number for value in flow.at[by_number[n]]])
     reasons: list[tuple[int, str]] = []
@@ -168,8 +169,8 @@ def _donated(
                 if output not in aliases
                 and output not in copied
                 and value is not None
-                and value.shape == shape
                 and value is not held
+                and _is_written_as(value.shape, leaves.get(output), shape)
             ]
             fits = [chosen[number]] if chosen.get(number) in fits else fits[:1]
             free = [output for output in fits if held is not None and order.may_follow(held, results[output])]
@@ -196,6 +197,19 @@ def _donated(
     return aliases, _sentences(reasons), unsure
 
 
+def _is_written_as(written: Shape | None, result: Shape | None, shape: Shape) -> bool:
+    """True if a result of this shape is written so, or as an array of its size that it is a bitcast of."""
+    if written == shape:
+        return True
+    return (
+        result == shape
+        and written is not None
+        and written.is_array
+        and written.element_type is shape.element_type
+        and written.element_count == shape.element_count
+    )
+
+
 def _why_none(
     results: Mapping[ShapeIndex, Value | None],
     aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]],
@@ -213,8 +227,8 @@ def _why_none(
     if all(results.get(index) is held for index in free):
         return "returned unchanged"
     return (
-        f"the result of shape {shape} is a bitcast of an array of a different shape, for which buffer sharing is not "
-        "estimated"
+        f"the result of shape {shape} is a bitcast of an array of another element type, for which buffer sharing is "
+        "not estimated"
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from hlotext import memory
 from hlotext.analysis import Backend, byte_text, memory_space
 from hlotext.analysis.updates import Update, tree_of
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.lint.held import MAIN, assignment_of
 from hlotext.lint.helpers import changes_layout, donors, size_of
 from hlotext.lint.products import products
@@ -65,6 +66,14 @@ class MissingDonation(Rule):
         is_chance = len(steps) < self.count or 100 * sum(map(_size, steps)) < self.min_share * _given(context)
         is_alone = is_chance and not self._is_large(steps, context)
         report = self._report(caches, "are updated in part", "cache", False, context) if caches else None
+        if report is not None:
+            yield report
+        moved = _moved(found, given, context)
+        report = (
+            self._report(moved, "are returned with most elements moved", "moved", False, context)
+            if moved
+            else None
+        )
         if report is not None:
             yield report
         is_common = is_alone and steps and not any(one.is_carried for one in steps)
@@ -253,6 +262,44 @@ def _goes_through_layers(context: Context) -> bool:
             if not whole.fusions and rounds.slot_of(whole.instruction) in rounds.passed:
                 return True
     return False
+
+
+def _moved(found: list[Update], given: Collection[int], context: Context) -> list[Update]:
+    """Arguments of which results hold most elements in other places, and new ones besides: shifted and reordered caches.
+
+    What moves elements cannot write over what it reads: there a donated argument would be copied first, and nothing saved.
+    Nor is it where a loop hands the array on in slices.
+    """
+    known = {id(one.parameter) for one in found}
+    return [
+        one
+        for one in updates_of(context, with_moved=True)
+        if one.is_moved
+        and id(one.parameter) not in known
+        and id(one.parameter) not in given
+        and not _is_read(one.parameter, _writer(context.module.entry.root, one.index))
+    ]
+
+
+def _writer(root: Instruction, index: ShapeIndex) -> Instruction:
+    """The instruction that writes an element of the result."""
+    one, path = root, index
+    while True:
+        number = one.attributes.get("index")
+        if one.opcode == "tuple" and path:
+            one, path = one.operands[path[0]], path[1:]
+        elif one.opcode == "get-tuple-element" and isinstance(number, int):
+            one, path = one.operands[0], (number, *path)
+        elif one.opcode == "bitcast":
+            one = one.operands[0]
+        else:
+            return one.async_chain[0] if one.opcode == "async-done" and one.async_chain else one
+
+
+def _is_read(parameter: Instruction, writer: Instruction) -> bool:
+    return writer.opcode in traits.CONTROL_FLOW or any(
+        _writer(operand, ()) is parameter for operand in writer.operands
+    )
 
 
 def _copy(one: Update) -> Instruction | None:
