@@ -972,6 +972,7 @@ def test_a_gradient_that_leaves_the_loop_takes_its_additions_along() -> None:
     assert finding.message.startswith(
         "a part of the matmul of 32x1536 and 32x2048 is computed in each of 1,600"
     )
+    assert (finding.bytes, finding.flops) == (None, 2 * 32 * 1536 * 2048 * 1600)
     before, after = (cost.estimate(hlo.parse(text), "h100").seconds for text in (joined, apart))
     assert finding.seconds == pytest.approx(before - after, rel=0.1)
     on_cpu = only(joined, "G124", profile=Backend.CPU, chip="cpu")

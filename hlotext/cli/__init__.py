@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -53,11 +53,11 @@ class CommandGroup(click.Group):
         """Resolves the command; fails with a suggestion if it is unknown."""
         word = args[0]
         if self.get_command(ctx, word) is None and not word.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(self.unknown(ctx, word))
+            ctx.fail(self.unknown(ctx, word, args[1:]))
         return super().resolve_command(ctx, args)
 
-    def unknown(self, ctx: click.Context, word: str) -> str:
-        """The message about a word that is not a command."""
+    def unknown(self, ctx: click.Context, word: str, rest: Sequence[str] = ()) -> str:
+        """The message about a word that is not a command; `rest` are the words behind it."""
         meant = did_you_mean(word, self.list_commands(ctx))
         return f"no command {word!r}" + (f"; {meant}" if meant else "")
 
@@ -83,9 +83,10 @@ class _Commands(CommandGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         return super().resolve_command(ctx, current(args))
 
-    def unknown(self, ctx: click.Context, word: str) -> str:
+    def unknown(self, ctx: click.Context, word: str, rest: Sequence[str] = ()) -> str:
         if os.path.exists(word):
-            return f"{word} is a {'folder' if os.path.isdir(word) else 'file'}; did you mean `hlotext show {word}`?"
+            meant = next((one for one in rest if one in COMMANDS), "show")
+            return f"{word} is a {'folder' if os.path.isdir(word) else 'file'}; did you mean `hlotext {meant} {word}`?"
         inner = {
             name: f"{group} {name}"
             for group in ("dump", "help")

@@ -54,7 +54,7 @@ def command(
     arguments: tuple[str, ...],
     output_format: str,
 ) -> None:
-    """Find the pass, flag or release of XLA that makes COMMAND fail. COMMAND must compile and check every time it runs.
+    """Find the pass, flag or release of XLA that makes COMMAND fail. COMMAND must recompile and check on every run.
 
     Exit statuses are those of `git bisect run`: 0 good, 125 skip, anything else bad. Passes and flags are passed
     in XLA_FLAGS, in addition to those set; for environments, {python} in COMMAND is their Python, which is also

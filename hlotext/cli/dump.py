@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -62,10 +62,11 @@ class _Dump(CommandGroup):
             return found
         return super().get_command(ctx, cmd_name)
 
-    def unknown(self, ctx: click.Context, word: str) -> str:
+    def unknown(self, ctx: click.Context, word: str, rest: Sequence[str] = ()) -> str:
         if os.path.exists(word):
-            return f"{word} is not a command of `hlotext dump`; did you mean `hlotext dump list {word}`?"
-        return super().unknown(ctx, word)
+            meant = next((one for one in rest if self.get_command(ctx, one) is not None), "list")
+            return f"{word} is not a command of `hlotext dump`; did you mean `hlotext dump {meant} {word}`?"
+        return super().unknown(ctx, word, rest)
 
 
 @click.group(cls=_Dump)

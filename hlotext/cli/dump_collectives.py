@@ -42,7 +42,7 @@ def command(
 
     The operation that needs it, the tensor that is moved, its sharding and the required one, where these come from, and
     savings and costs of changing one annotation; most bytes first. The mesh is read from the texts if Shardy
-    partitioned; else set --mesh.
+    did the partitioning; otherwise set --mesh.
 
     \b
     Examples:

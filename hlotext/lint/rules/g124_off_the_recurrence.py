@@ -105,7 +105,7 @@ def _reports(
             f"{'a part of ' if moved.part < 1 else ''}{described(product.dot)} is computed {every_round(count, True)}, "
             f"although {moved.why}",
             f"{moved.remedy}{f'; the stored array takes {byte_text(held)}' if held else ''}",
-            context.flops(product.dot),
+            flops=context.flops(product.dot),
             seconds=saved,
             is_proved=None if room is None or held + (context.peak or 0) <= room else False,
         )
