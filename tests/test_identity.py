@@ -576,3 +576,25 @@ def test_ids_tell_what_was_replaced_under_its_name(tmp_path: Path) -> None:
     )
     assert c.identity.history("two") == ()
     assert c.why("one").chain == "add of the program -> rewritten by fold"
+
+
+def test_what_a_pass_dumps_before_it_begins_is_of_the_pass_around_it(tmp_path: Path) -> None:
+    """Layout assignment inserts copies, then calls the rewriter of tilings, which first writes what it was given."""
+    begin, given, own = "", "copy.1 = f32[8]{0} copy(x)", "copy.2 = f32[8]{0} copy(copy.1)"
+    stages = {
+        "before_optimizations": (begin, "x"),
+        "0000.Layout_assignment.after_pipeline-start.before_layout-assignment": (begin, "x"),
+        "0001.tpu-tiling-rewriter.before_tiling_rewriter": (given, "copy.1"),
+        "0002.tpu-tiling-rewriter.after_tiling_propagation": (f"{given}\n  {own}", "copy.2"),
+        "0003.Layout_assignment.after_layout-assignment.before_pipeline-end": (f"{given}\n  {own}", "copy.2"),
+        "after_optimizations": (f"{given}\n  {own}", "copy.2"),
+    }
+    for stage, (lines, last) in stages.items():
+        body = f"  x = f32[8]{{0}} parameter(0)\n  {lines}\n  ROOT r = f32[8]{{0}} negate({last})\n"
+        text = f"HloModule f\n\nENTRY e {{\n{body}}}\n"
+        (tmp_path / f"module_0000.f.cl_1014260217.{stage}.txt").write_text(text)
+    c = compilation(tmp_path)
+    assert [str(c.why(name).owner) for name in ("copy.1", "copy.2")] == [
+        "layout-assignment",
+        "tpu-tiling-rewriter (inside layout-assignment)",
+    ]

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 PROGRAM = "program"
 START = "pipeline-start"
+_BEFORE = "before_"
+"""Beginning of the name of a dump that a pass writes before it changes anything."""
 
 
 @attrs.frozen
@@ -46,7 +48,11 @@ def owner(steps: Sequence[Step], index: int) -> Owner:
         )
     if step.next_pass is None:  # NNNN.PASS.STEP: written while the pass ran
         outer = _enclosing(steps, index, step.pipeline)
-        return Owner(step.pipeline, inside="" if outer is None or outer == step.pipeline else outer)
+        if outer is None or outer == step.pipeline:
+            return Owner(step.pipeline)
+        if step.name.startswith(_BEFORE) and index and steps[index - 1].pipeline != step.pipeline:
+            return Owner(outer)  # the inner pass has not changed anything yet
+        return Owner(step.pipeline, inside=outer)
     if step.name != START:
         return Owner(step.name)
     outer = _enclosing(steps, index, step.pipeline)
