@@ -291,3 +291,11 @@ def test_what_a_start_runs_stands_in_the_line_of_the_start(tmp_path: Path) -> No
     (line,) = run("grep", "custom-call(...)", path).stdout.splitlines()
     assert line.startswith(f"{path}:5:3: ROOT %async_op = ")
     assert run_json("grep", "custom-call(...)", path)["matches"][0]["line"] == 5
+
+
+def test_a_collective_in_an_asynchronous_fusion_has_its_result_in_memory() -> None:
+    """The TPU compiler overlaps it with what it fuses it with; a check of large gathers must not miss it."""
+    path = support.CORPUS / "tpu" / "sharded_sort_fft_conv.v5e_2x2x1.after_optimizations.txt"
+    (fused,) = [one for one in analysis.communications(hlo.load(path)) if one.fusion is not None]
+    found = run_json("grep", "all-gather(...)", str(path), "--min-bytes", str(fused.result_bytes))["matches"]
+    assert fused.instruction.name in {match["instruction"] for match in found}

@@ -16,6 +16,7 @@ from hlotext.analysis import (
     SourceLocations,
     byte_text,
     call_graph,
+    communications,
     total_of,
     written_bytes,
 )
@@ -230,11 +231,13 @@ def _matching(module: hlo.Module, asked: _Asked) -> Iterator[tuple[Instruction, 
     """Yields matches, with the origin of their source metadata."""
     said = None if asked.selection.is_everything else asked.selection.sources(module)
     stepped = call_graph(module).stepped if asked.min_bytes else frozenset()
+    # What an asynchronous fusion of the TPU compiler receives is in memory like any other collective's result.
+    received = {one.instruction for one in communications(module)} if asked.min_bytes else frozenset()
     for instruction in module.instructions():
         match = asked.pattern.match(instruction)
         if match is None or (asked.min_bytes and _result_bytes(instruction) < asked.min_bytes):
             continue
-        if asked.min_bytes and instruction.computation not in stepped:
+        if asked.min_bytes and instruction.computation not in stepped and instruction not in received:
             asked.inside.append(instruction.name)
             continue
         source = MetadataSource.OWN if said is None else said(instruction)
