@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import Backend, byte_text
 from hlotext.analysis.entries import aliases_of
 from hlotext.analysis.formatting import pluralize
@@ -20,7 +18,6 @@ _MOST_STEPS = 200
 _LEAST_BYTES = 1 << 20
 
 
-@attrs.frozen
 class WideArgument(Rule):
     needs_optimized = True
     # The CPU compiler computes with 16-bit elements in 32 bits.

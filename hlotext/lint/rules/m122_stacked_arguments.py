@@ -30,7 +30,6 @@ class _Stack:
     writers: dict[Instruction, None] = attrs.field(factory=dict)
 
 
-@attrs.frozen
 class StackedArguments(Rule):
     code = "M122"
     name = "stacked-arguments"

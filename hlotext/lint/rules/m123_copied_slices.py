@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from hlotext.analysis import Backend, byte_text
 from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.instruction import Instruction
@@ -23,7 +21,6 @@ _LEAST_BYTES = 1 << 20
 _CUTTING = VIEWS | traits.TUPLES | {"dynamic-slice", "parameter"}
 
 
-@attrs.frozen
 class CopiedSlices(Rule):
     code = "M123"
     name = "copied-slices"
