@@ -216,7 +216,7 @@ class Scheduler:
             known = [time for _, time in times if time is not None]
             seconds = sum(known) if len(known) == len(times) else None
             launch = self._roofline.chip.rates.collective_launch
-            if seconds and launch is not None and one.link is not Interconnect.HOST:
+            if seconds and launch is not None and not one.is_host_transfer:
                 seconds += launch.value
         elif opcode == "copy-start":
             queues, seconds = self._copy_time(instruction)
@@ -257,7 +257,7 @@ class Scheduler:
 
     def _communication_time(self, one: Communication) -> tuple[tuple[str, ...], float | None]:
         rates, sent = self._roofline.chip.rates, one.wire_bytes
-        if one.link is Interconnect.HOST:
+        if one.is_host_transfer:
             size = max(one.operand_bytes, one.result_bytes)
             return (HOST_QUEUE,), size / rates.host_link.value if rates.host_link is not None else None
         if one.link is Interconnect.DCN:

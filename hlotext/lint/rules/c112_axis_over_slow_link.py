@@ -37,7 +37,7 @@ class AxisOverSlowLink(Rule):
             sent = one.sent_bytes * context.runs(one.start)
             kind = one.kind.removeprefix("dcn ")
             if (
-                not sent or one.link is Interconnect.HOST or kind not in COLLECTIVE_KINDS
+                not sent or one.is_host_transfer or kind not in COLLECTIVE_KINDS
             ):  # it sends nothing between devices
                 continue
             if one.link is Interconnect.DCN or (
