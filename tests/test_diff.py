@@ -360,7 +360,12 @@ def test_modules_of_one_form(
     """Only what differs is looked at, and costs and memory are found once where they cannot differ."""
     asked: list[hlo.Module] = []
     peak = memory.assignment.peak_bytes
-    monkeypatch.setattr(memory.assignment, "peak_bytes", lambda module: asked.append(module) or peak(module))
+
+    def peak_bytes(module: hlo.Module) -> int:
+        asked.append(module)
+        return peak(module)
+
+    monkeypatch.setattr(memory.assignment, "peak_bytes", peak_bytes)
     found = diff.compare(FORMED, FORMED.replace(old, new))
     assert said(found) == expected
     assert found.totals.peak_memory.difference is not None
@@ -377,7 +382,7 @@ def test_computations_of_one_text_are_numbered_once() -> None:
     assert list(structure.classes(new, old).values()) == list(first.values())
     assert [one.name for one in structure.said] == ["main"]
     assert not set(structure.classes(other, old).values()) & set(first.values())
-    new.find("end").change(opcode="sine")
+    new.instruction("end").change(opcode="sine")
     assert list(structure.classes(new, old).values()) == list(structure.classes(other, old).values())
 
 
