@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -54,6 +56,25 @@ def test_public_names_are_there_before_they_are_imported() -> None:
         assert getattr(hlo, name).__name__ == ("Finding" if name == "Diagnostic" else name)
     with pytest.raises(AttributeError, match="no attribute 'pars'"):
         hlo.pars  # type: ignore[attr-defined] # noqa: B018
+
+
+PACKAGES = [
+    "hlotext",
+    *(found.name for found in pkgutil.walk_packages(hlo.__path__, "hlotext.") if found.ispkg),
+]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_resolve(package: str) -> None:
+    """A name that is imported on first access fails only there, long after its module was renamed."""
+    opened = importlib.import_module(package)
+    missing = []
+    for name in getattr(opened, "__all__", ()):
+        try:
+            getattr(opened, name)
+        except ModuleNotFoundError as error:
+            missing.append(str(error.name))
+    assert not [name for name in missing if name.startswith("hlotext")]  # others are optional dependencies
 
 
 @pytest.mark.parametrize("rule", shortcuts.FAST_RULES)

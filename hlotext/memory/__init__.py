@@ -35,7 +35,7 @@ __getattr__ = lazy_submodules(
         "assignment": ("Assignment", "assign"),
         "compare": ("AssignmentDifference", "differences"),
         "errors": ("MemoryModelError",),
-        "files.places": ("has_files",),
+        "files.companion_files": ("has_files",),
         "files.reading": ("joined", "load", "load_beside", "read"),
         "files.writing": ("texts",),
         "peaks": ("Peak", "MemoryStatistics"),
