@@ -73,3 +73,17 @@ def test_the_lookup_is_the_cause_of_the_collectives_that_come_of_it() -> None:
 
 def _said(module: hlo.Module) -> list[lint.Finding]:
     return list(lint.run(module, lint.Config(select=("C119",), **support.SAY_ALL)))
+
+
+def test_training_sends_the_weights_for_both_passes_and_the_sum() -> None:
+    """1.48 MiB of table and weights, and 3 MiB of rows, to three others: once where the module trains nothing."""
+    text = str(FIRES)
+    updated = text.replace(
+        "ROOT z = f32[32,512,1024]{2,1,0} tanh(y)",
+        "z = f32[32,512,1024]{2,1,0} tanh(y)\n  new = f32[64,1024]{1,0} add(weights, weights)\n"
+        "  ROOT both = (f32[32,512,1024]{2,1,0}, f32[64,1024]{1,0}) tuple(z, new)",
+    )
+    backward = text.replace("tanh(y)", 'tanh(y), metadata={op_name="jit(f)/transpose(jvp(f))/tanh"}')
+    for one, sent in ((text, "4.48 MiB"), (updated, "11.9 MiB"), (backward, "11.9 MiB")):
+        (said,) = _said(hlo.parse(one))
+        assert f"sends at most {sent}" in said.help

@@ -8,14 +8,18 @@ from hlotext import cost
 from hlotext.analysis import CallGraph, call_graph, census, fact
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.lint.helpers import is_product_call
 from hlotext.lint.rule import Context
-from hlotext.lint.values import Value, source
+from hlotext.lint.values import Value, consumers, source
 
 SAME = frozenset({"bitcast", "copy", "convert", "reshape", "transpose"})
 """Opcodes behind which a matrix is still that matrix, perhaps turned."""
 
 _LEAST_PARTS, _MOST_PARTS = 2, 50
+_MOST_STEPS = 300
+"""Bound on the values that are looked at on the way from one to a product."""
+_WITH_PRODUCTS = traits.CONTRACTIONS | traits.CONTROL_FLOW
 
 COMBINES_PADS = frozenset({"add", "maximum"})
 """Opcodes by which the TPU compiler joins arrays that are padded to the size of their concatenation: with -inf, or zeros."""
@@ -141,3 +145,17 @@ def _joins_pads(value: Value) -> bool:
     """True for a sum of arrays that the program concatenates."""
     metadata = value.instruction.metadata
     return metadata is not None and metadata.op_name.endswith("concatenate")
+
+
+def feeds_product(value: Instruction) -> bool:
+    """True if a matmul reads a value, or what is made of it on the way to one; loops and calls are taken to have one."""
+    pending, seen = [Value(value)], {Value(value)}
+    while pending and len(seen) < _MOST_STEPS:
+        for user, _ in consumers(pending.pop()):
+            one = user.instruction
+            if one.opcode in _WITH_PRODUCTS or is_product_call(one):
+                return True
+            if user not in seen and one.opcode != "tuple":
+                seen.add(user)
+                pending.append(user)
+    return len(seen) >= _MOST_STEPS

@@ -8,6 +8,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import is_computed_again, size_of
 from hlotext.lint.rounds import Rounds, unmoved
 from hlotext.lint.rule import Context
+from hlotext.lint.training import is_backward
 from hlotext.lint.values import VIEWS, Value, consumers, source
 
 SMALL = 8
@@ -124,11 +125,7 @@ def stack_writers(rounds: Rounds, times: int = SMALL) -> Iterator[tuple[int, Val
 
 def backward_loops(context: Context) -> list[Instruction]:
     """The loops of a backward pass."""
-    return [
-        loop
-        for loop in context.census.by_opcode.get("while", ())
-        if loop.metadata is not None and "transpose(jvp" in loop.metadata.op_name
-    ]
+    return [loop for loop in context.census.by_opcode.get("while", ()) if is_backward(loop)]
 
 
 def handed_to(loop: Instruction) -> list[Instruction]:

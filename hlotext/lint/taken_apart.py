@@ -116,10 +116,17 @@ def _constant(value: Value) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def updates_of(context: Context, *, with_moved: bool = False) -> Iterator[Update]:
-    """Yields the results that are new values of arguments, also of arrays that are taken apart and joined again."""
-    apart = {one.joined: one.whole for one in taken_apart(context)}
-    return updates(context.module, apart, with_moved=with_moved)
+def updates_of(
+    context: Context, *, with_moved: bool = False, with_aliased: bool = False
+) -> tuple[Update, ...]:
+    """The results that are new values of arguments, also of arrays that are taken apart and joined again (see `updates`)."""
+    return _updates(context.module, with_moved, with_aliased)
+
+
+@fact
+def _updates(module: Module, with_moved: bool, with_aliased: bool) -> tuple[Update, ...]:
+    apart = {one.joined: one.whole for one in _taken_apart(module)}
+    return tuple(updates(module, apart, with_moved=with_moved, with_aliased=with_aliased))
 
 
 def is_small_update(one: Instruction) -> bool:

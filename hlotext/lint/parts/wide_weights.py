@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlotext.analysis import byte_text
-from hlotext.analysis.entries import aliases_of
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import donors, size_of
+from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.taken_apart import updates_of
+from hlotext.lint.training import has_backward_pass, state_of
 
 _MUCH = 0.1
 """Part of the chip's memory that they take, from which on it is worth knowing: nobody is short of what is hardly used."""
@@ -30,11 +29,10 @@ class WideWeights(Rule):
         total_bytes = sum(size_of(p.shape) for p in weights)
         if total_bytes < least_bytes:  # the f32 weights are small
             return
-        if _is_training(context):  # the module trains the weights
+        if has_backward_pass(context):  # the module trains the weights
             return
-        state = {one.parameter for one in updates_of(context)} | {p for p, _ in donors(context)}
-        donated = {one.parameter_number for one in aliases_of(context.module)}
-        weights = [p for p in weights if p not in state and p.parameter_number not in donated]
+        state = state_of(context)
+        weights = [p for p in weights if p not in state]
         total_bytes = sum(size_of(p.shape) for p in weights)
         if total_bytes < least_bytes:  # the wide weights are too small
             return
@@ -52,11 +50,3 @@ class WideWeights(Rule):
 def _is_wide_matrix(parameter: Instruction) -> bool:
     shape = parameter.shape
     return shape is not None and shape.is_array and shape.rank >= _MATRIX and shape.element_type.name == "f32"
-
-
-def _is_training(context: Context) -> bool:
-    """True if the module has a backward pass, for which f32 weights are usual."""
-    return any(
-        one.metadata is not None and "transpose(jvp" in one.metadata.op_name
-        for one in context.census.instructions
-    )

@@ -15,11 +15,12 @@ from hlotext.ir.tables import traits
 from hlotext.ir.values.sharding import OpSharding
 from hlotext.lint.equal import replicated_state
 from hlotext.lint.held import at_peak
-from hlotext.lint.helpers import donors, is_product_call, results, size_of
+from hlotext.lint.helpers import is_product_call, results, size_of
+from hlotext.lint.products import feeds_product
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.taken_apart import updates_of
-from hlotext.lint.values import VIEWS, Value, consumers, is_looked_up, source
+from hlotext.lint.training import aliased, state_of
+from hlotext.lint.values import VIEWS, Value, is_looked_up, source
 
 
 class ReplicatedParameter(Rule):
@@ -118,7 +119,7 @@ def _of_optimizer(devices: int, context: Context) -> Iterator[Report]:
     }
     own = {
         parameter: made
-        for parameter in _aliased(context)
+        for parameter in aliased(context)
         if len(_dimensions(parameter)) > 1
         and _is_of_update(parameter)
         and (made := written.get(parameter.parameter_number or 0)) is not None
@@ -184,7 +185,7 @@ def _spread_state(context: Context) -> Counter[tuple[int, ...]]:
     devices = int(context.module.attributes.get("num_partitions", 1))
     return Counter(
         whole
-        for p in _state(context)
+        for p in state_of(context)
         if not _is_replicated(p)
         for whole in ([_dimensions(p)] if p.sharding is not None else _possible(_dimensions(p), devices))
     )
@@ -206,21 +207,6 @@ def _moments(replicated: list[Instruction], spread: Counter[tuple[int, ...]]) ->
 
 
 _MOST_STEPS = 300
-_WITH_PRODUCTS = traits.CONTRACTIONS | traits.CONTROL_FLOW
-
-
-def feeds_product(value: Instruction) -> bool:
-    """True if a matmul reads a value, or what is made of it on the way to one; loops and calls are taken to have one."""
-    pending, seen = [Value(value)], {Value(value)}
-    while pending and len(seen) < _MOST_STEPS:
-        for user, _ in consumers(pending.pop()):
-            one = user.instruction
-            if one.opcode in _WITH_PRODUCTS or is_product_call(one):
-                return True
-            if user not in seen and one.opcode != "tuple":
-                seen.add(user)
-                pending.append(user)
-    return len(seen) >= _MOST_STEPS
 
 
 def _made_for(large: list[Instruction], context: Context) -> set[Instruction]:
@@ -268,7 +254,7 @@ def _held_on_purpose(context: Context) -> set[tuple[int, ...]]:
 
 def _is_beside_caches(weights: list[Instruction], context: Context) -> bool:
     """True if a step updates arrays that are spread over the devices, and not these: each has its own requests' caches."""
-    state = _state(context)
+    state = state_of(context)
     return state.isdisjoint(weights) and not all(map(_is_replicated, state))
 
 
@@ -283,7 +269,7 @@ def _is_data_parallel(context: Context) -> bool:
     """True if a step replicates all its state on every device, so that no array was forgotten when others were
     sharded.
     """
-    state = _state(context)
+    state = state_of(context)
     return bool(state) and all(map(_is_replicated, state))
 
 
@@ -306,21 +292,5 @@ def _is_spread_by_batch(context: Context, large: list[Instruction]) -> bool:
         len(held) > len(large) + 1
         and len(sizes) == 1
         and {*map(tree_of, held)}.isdisjoint(map(tree_of, spread))
-        and not _state(context)
+        and not state_of(context)
     )
-
-
-def _state(context: Context) -> set[Instruction]:
-    """The arrays that a step updates, or is given for good."""
-    state = {
-        *_aliased(context),
-        *(p for p, _ in donors(context)),
-        *(one.parameter for one in updates_of(context)),
-    }
-    return {parameter for parameter in state if parameter.shape is not None and parameter.shape.rank}
-
-
-def _aliased(context: Context) -> list[Instruction]:
-    """The parameters that the header says a result is written over."""
-    numbers = {alias.parameter_number for alias in aliases_of(context.module)}
-    return [p for p in context.arguments if p.parameter_number in numbers]

@@ -13,9 +13,10 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList
 from hlotext.lint.helpers import size_of
+from hlotext.lint.products import feeds_product
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.rules.c110_replicated_parameter import feeds_product
 from hlotext.lint.taken_apart import updates_of
+from hlotext.lint.training import has_backward_pass
 
 _TRAINING = 4
 """Times that the parts of a weight are sent in training, if each device works on its part of the batch: gathered for the
@@ -77,16 +78,24 @@ def _sent_instead(batch: WholeBatch, context: Context) -> int:
     lookup has found, to the devices whose part of the batch it is."""
     found = batch.lookup.shape
     widest = found.element_type.byte_width if found is not None else 4
-    is_training = bool(updates_of(context)) or "input_output_alias" in context.module.attributes
-    weights = sum(
-        shape.element_count * min(shape.element_type.byte_width, widest)
+    weights = {
+        one: shape.element_count * min(shape.element_type.byte_width, widest)
         for one in context.arguments
         if (shape := one.shape) is not None and shape.is_array and shape.rank > 1
         if shape.element_type.is_floating and feeds_product(one)
-    )
+    }
+    is_training = has_backward_pass(context) or not weights.keys().isdisjoint(_trained(context))
     others = batch.devices - 1
     exchanged = (size_of(found) * others // batch.devices) if found is not None else 0
-    return round(weights * others * (_TRAINING if is_training else 1)) + exchanged * (2 if is_training else 1)
+    gathered = round(sum(weights.values()) * others)
+    return _TRAINING * gathered + 2 * exchanged if is_training else gathered + exchanged
+
+
+def _trained(context: Context) -> Iterator[Instruction]:
+    """Yields the arguments of which each element gets a new value: not a cache, which inference updates in part."""
+    for one in updates_of(context, with_aliased=True):
+        if not one.is_in_place:
+            yield one.parameter
 
 
 def _name(batch: WholeBatch) -> str:

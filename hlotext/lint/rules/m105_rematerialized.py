@@ -10,6 +10,7 @@ from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import counted
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.training import has_backward_pass
 from hlotext.lint.values import changed_bytes, is_spread
 
 
@@ -46,15 +47,7 @@ class Rematerialized(Rule):
                 f"{counted(count, 'is', 'are')} rematerialized, writing {100 * again / max(1, total):.2g} % of all bytes "
                 "written",
                 "lower peak memory (`hlotext memory FILE` shows what occupies it), so that XLA need not recompute them"
-                + (", or choose what to recompute with jax.checkpoint" if _is_training(context) else ""),
+                + (", or choose what to recompute with jax.checkpoint" if has_backward_pass(context) else ""),
                 again,
                 "share",
             )
-
-
-def _is_training(context: Context) -> bool:
-    """True if there is a backward pass, for which `jax.checkpoint` chooses what is saved."""
-    return any(
-        instruction.metadata is not None and "transpose(jvp" in instruction.metadata.op_name
-        for instruction in context.census.instructions
-    )

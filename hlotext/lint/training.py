@@ -1,0 +1,46 @@
+"""Training: the arguments that a step updates, and its backward pass."""
+
+from __future__ import annotations
+
+from hlotext.analysis import census, fact
+from hlotext.analysis.entries import aliases_of
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.lint.helpers import donors
+from hlotext.lint.rule import Context
+from hlotext.lint.taken_apart import updates_of
+
+_BACKWARD = "transpose(jvp"
+"""Part of an op_name that JAX gives to what it differentiates in reverse."""
+
+
+def aliased(context: Context) -> list[Instruction]:
+    """The arguments that the header says a result is written over."""
+    numbers = {alias.parameter_number for alias in aliases_of(context.module)}
+    return [parameter for parameter in context.arguments if parameter.parameter_number in numbers]
+
+
+def state_of(context: Context) -> set[Instruction]:
+    """The arrays that a step updates, or is given for good."""
+    state = {
+        *aliased(context),
+        *(parameter for parameter, _ in donors(context)),
+        *(one.parameter for one in updates_of(context)),
+    }
+    return {parameter for parameter in state if parameter.shape is not None and parameter.shape.rank}
+
+
+def is_backward(instruction: Instruction) -> bool:
+    """True for what is computed in a backward pass."""
+    metadata = instruction.metadata
+    return metadata is not None and _BACKWARD in metadata.op_name
+
+
+def has_backward_pass(context: Context) -> bool:
+    """True if gradients are computed, as far as the text tells where its operations come from."""
+    return _has_backward_pass(context.module)
+
+
+@fact
+def _has_backward_pass(module: Module) -> bool:
+    return any(map(is_backward, census(module).instructions))
