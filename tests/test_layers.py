@@ -1,4 +1,4 @@
-"""The house as ARCHITECTURE.md describes it: rooms import only from rooms below, late imports too."""
+"""The layers that ARCHITECTURE.md lists: packages import only from layers below, late imports included."""
 
 from __future__ import annotations
 

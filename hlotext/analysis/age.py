@@ -36,7 +36,7 @@ class _Row:
     words: tuple[str, ...]
     """One of these is in each text that has the mark: looking for them is quick."""
     form: str = ""
-    """The mark itself, as a regular expression; empty where the words are all."""
+    """The mark itself, as a regular expression; empty if the words are all."""
     holds: Callable[[str], bool] | None = None
     """Further condition on the whole text."""
     in_parts: bool = True

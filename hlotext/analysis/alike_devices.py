@@ -65,7 +65,7 @@ def alike_devices(module: Module) -> tuple[tuple[int, ...], ...] | None:
 
 
 def _of_shardings(module: Module, count: int) -> Iterator[NDArray[np.int64] | None]:
-    """The tile that each device holds, for each sharding of the module; None where they all may hold something else."""
+    """The tile that each device holds, for each sharding of the module; None if they all may hold something else."""
     for sharding in dict.fromkeys(one.without_metadata() for one in shardings_of(module)):
         yield _tiles(sharding, count)
 
@@ -93,7 +93,7 @@ def _tiles(sharding: Sharding, count: int) -> NDArray[np.int64] | None:
 
 
 def _by_device(order: Iterable[int], places: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """The place of each device, given the devices in the order of the places; None where that is no order of all devices."""
+    """The place of each device, given the devices in the order of the places; None if that is no order of all devices."""
     devices = list(order)
     if sorted(devices) != list(range(places.size)):
         return None

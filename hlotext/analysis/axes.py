@@ -82,7 +82,7 @@ def _own_mesh(module: Module) -> FoundMesh | None:
 
 
 def _joined_by(pairs: Iterable[tuple[int, ...]], count: int) -> tuple[tuple[int, ...], ...] | None:
-    """The groups of devices that the pairs of a permute join; None where they are not of one size, or not all devices."""
+    """The groups of devices that the pairs of a permute join; None if they are not of one size, or not all devices."""
     group_of: dict[int, list[int]] = {}
     for pair in pairs:
         groups = [group_of.setdefault(device, [device]) for device in pair]

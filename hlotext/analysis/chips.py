@@ -42,7 +42,7 @@ class CompilerLimits:
     clock: float
     """Cycles per second: whatever computes takes one at least."""
     accesses: float | None
-    """Accesses to memory per second: whatever moves takes one at least. None where it never shows."""
+    """Accesses to memory per second: whatever moves takes one at least. None if it never shows."""
 
 
 @attrs.frozen
@@ -72,7 +72,7 @@ class Rates:
     vector: Figure | None = None
     """Operations per second of everything but products; None to assume the peak of products."""
     launch: Figure | None = None
-    """Seconds to start a kernel. So is the next, for one of a collective. None where it costs nothing."""
+    """Seconds to start a kernel. So is the next, for one of a collective. None if it costs nothing."""
     collective_launch: Figure | None = None
 
     def peak(self, kind: str) -> Figure | None:
@@ -100,7 +100,7 @@ class Chip:
     aliases: tuple[str, ...] = ()
     """Other words for it, as JAX's `device_kind` and dumps say them."""
     memory_bytes: int | None = None
-    """Capacity of the device's main memory (memory space 0): HBM. None where it is not known."""
+    """Capacity of the device's main memory (memory space 0): HBM. None if it is not known."""
     fast_memory_bytes: int | None = None
     """Capacity of the memory that the compiler itself fills before it assigns buffers: VMEM of one core; CMEM on v4."""
     fast_memory_space: int | None = None
@@ -111,7 +111,7 @@ class Chip:
     base: str = ""
     """Of a chip of the user's own the one whose rules it follows; empty for the others."""
     usable: Figure | None = None
-    """Bytes of main memory that the compiler gives a program, fewer than there are; None where that is not known."""
+    """Bytes of main memory that the compiler gives a program, fewer than there are; None if that is not known."""
 
     def usable_bytes(self, memory_space: int) -> int | None:
         """Bytes of a memory space that a program may take: by the compiler where known, else its capacity."""
@@ -120,7 +120,7 @@ class Chip:
         return self.capacity(memory_space)
 
     def capacity(self, memory_space: int) -> int | None:
-        """Bytes that a memory space has; None where that is not known."""
+        """Bytes that a memory space has; None if that is not known."""
         if memory_space == 0:
             return self.memory_bytes
         return self.fast_memory_bytes if memory_space == self.fast_memory_space else None

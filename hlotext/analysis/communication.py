@@ -400,7 +400,7 @@ _SENDS_ONLY = frozenset({"send", "outfeed"})
 
 
 def received_shape(instruction: Instruction) -> Shape | None:
-    """The part of the result that holds what arrives; None where nothing does."""
+    """The part of the result that holds what arrives; None if nothing does."""
     shape, element = instruction.shape, _RESULT_ELEMENT.get(instruction.opcode)
     if shape is None or instruction.opcode in _SENDS_ONLY:
         return None

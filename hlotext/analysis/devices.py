@@ -79,7 +79,7 @@ def _is_new(module: Module) -> bool:
 
 
 def _guessed(module: Module) -> Devices:
-    """The least numbers of devices that a module without counts can be for; None where it names none."""
+    """The least numbers of devices that a module without counts can be for; None if it names none."""
     found = dict.fromkeys(CollectiveGroupMode, 0)
     for instruction in census(module).instructions:
         if instruction.opcode in opcodes.COLLECTIVES:
@@ -134,7 +134,7 @@ def shardings_of(module: Module) -> Iterator[Sharding]:
 def participant_count(module: Module, instruction: Instruction) -> int | None:
     """Number of participants of a collective, also if the text omits the groups.
 
-    None where the number is not known, where groups differ in size, and for permutes, which join pairs.
+    None if the number is not known, where groups differ in size, and for permutes, which join pairs.
     """
     if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:
         return None

@@ -28,7 +28,7 @@ class EntryArray:
     """Empty where the text has none."""
     device_bytes: int | None
     global_bytes: int | None
-    """None where shapes are those of one device, or what a device holds is not known."""
+    """None if shapes are those of one device, or what a device holds is not known."""
     is_donated: bool
     """True for a donated argument: aliased, or listed in `buffer_donor`."""
     aliased_with: tuple[int, ...] | None

@@ -41,7 +41,7 @@ class CalledLine:
 
     line: SourceLocation
     caller: SourceLocation | None
-    """None where the text has no frame around it."""
+    """None if the text has no frame around it."""
 
     def __str__(self) -> str:
         own = f"{self.line.file}:{self.line.line}"

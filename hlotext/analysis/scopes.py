@@ -291,7 +291,7 @@ def _parts(op_name: str) -> list[str]:
 
 
 def _starred(name: str) -> str | None:
-    """A name with `*` for the number that stands alone in it or behind `_`, `.` or `-`; None where it has none."""
+    """A name with `*` for the number that stands alone in it or behind `_`, `.` or `-`; None if it has none."""
     match = _NUMBERED.fullmatch(name)
     if match is None:
         return None

@@ -28,7 +28,7 @@ def transfer_type(instruction: Instruction) -> str | None:
 
 
 def dcn_bytes(kind: str, sent: int, slices: int | None) -> int | None:
-    """Bytes that a device sends to other slices, of `sent` that its send takes; None where the slices are not counted.
+    """Bytes that a device sends to other slices, of `sent` that its send takes; None if the slices are not counted.
 
     The send of a reduce-scatter holds one part for each slice, its own too. Of kinds that were not seen the whole counts.
     """

@@ -232,7 +232,7 @@ def _followed_once(value: _Value) -> _Value | None:
 
 
 def _linear(value: _Value) -> _Linear | None:
-    """A value as an element of the state plus a constant, or as a constant; None where it is neither."""
+    """A value as an element of the state plus a constant, or as a constant; None if it is neither."""
     offset = 0
     for _ in range(_MOST_STEPS):
         found = _followed(value)

@@ -21,7 +21,7 @@ RULES: Mapping[str, WireRule] = traits.WIRE_RULES
 def wire_bytes(
     kind: str, operand_bytes: int, result_bytes: int, devices: int | None, algorithm: Algorithm = "ring"
 ) -> int | None:
-    """Bytes that a device sends; None where that depends on a number of devices that is not known.
+    """Bytes that a device sends; None if that depends on a number of devices that is not known.
 
     Rounded to whole bytes. A tree sends a whole all-reduce up and down again, whatever the number of devices.
     """

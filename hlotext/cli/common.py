@@ -278,7 +278,7 @@ def _read_proto(data: bytes | str, name: str) -> hlo.ParseResult:
 
 
 def _used_lazily(place: str, use: Callable[[tuple[hlo.Module, ...]], T]) -> tuple[T, list[str]] | None:
-    """Result of `Inputs.used` for a file that can be read lazily; None where it must be read eagerly."""
+    """Result of `Inputs.used` for a file that can be read lazily; None if it must be read eagerly."""
     module = lazy.lazy_module.load(place, strict=False, infer=hlo.infer_shape)
     if module is None:
         return None
@@ -377,7 +377,7 @@ class Inputs:
             yield place, found
 
     def refuse_packed(self) -> None:
-        """For those who write files in place. Raises UsageError where one lies in a packed folder."""
+        """For those who write files in place. Raises UsageError if one lies in a packed folder."""
         if any(not isinstance(text, str) and text.archive is not None for text in self.texts):
             raise click.UsageError("cannot write in place inside an archive")
 

@@ -69,7 +69,7 @@ def estimated(
 
 
 def mesh_named(module: hlo.Module, compilation: dumps.Compilation | None) -> DeviceMesh | None:
-    """The mesh whose axes the program before optimization names; None where it, or what was dumped, names none."""
+    """The mesh whose axes the program before optimization names; None if it, or what was dumped, names none."""
     found = dumps.collectives.named_mesh(compilation, module) if compilation is not None else None
     return found.mesh if found is not None else None
 

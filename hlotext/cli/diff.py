@@ -196,7 +196,7 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
 
 
 def _difference(size: float) -> Shown | None:
-    """Bytes after less those before; None where they are equal."""
+    """Bytes after less those before; None if they are equal."""
     return Shown(int(size), f"{'+' if size > 0 else '-'}{byte_text(int(abs(size)))}") if int(size) else None
 
 

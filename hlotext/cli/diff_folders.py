@@ -35,7 +35,7 @@ def compare_folders(old: str, new: str, exact: bool) -> FolderDiff:
 
 
 def compare_logs(old: str, new: str) -> CacheKeyDiff | None:
-    """The keys of JAX's cache in two logs; None where one has none. Raises Unreadable."""
+    """The keys of JAX's cache in two logs; None if one has none. Raises Unreadable."""
     try:
         texts = [data if isinstance(data, str) else decode(data) for data, _ in map(read_data, (old, new))]
     except InputError as error:
@@ -204,7 +204,7 @@ def _facts(pair: FolderPair) -> list[tuple[str, str]]:
 
 
 def _totals(pair: FolderPair) -> Totals | None:
-    """Figures of the final programs; None where they are the same program or one is missing."""
+    """Figures of the final programs; None if they are the same program or one is missing."""
     modules = _texts(pair, "after") if pair.after == "different" else None
     return Totals(*modules) if modules is not None else None
 

@@ -70,7 +70,7 @@ class TerminalTable:
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal that standard output is; None where it is none, and lines may be as long as they are."""
+    """Columns of the terminal that standard output is; None if it is none, and lines may be as long as they are."""
     if not sys.stdout.isatty():
         return None
     return max(shutil.get_terminal_size().columns, _NARROWEST)

@@ -168,7 +168,7 @@ def _shape(array: np.ndarray[Any, Any]) -> str:
 
 
 def _figures(array: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
-    """The least, the mean and the largest finite number, None where there is none and of complex numbers; how many NaN."""
+    """The least, the mean and the largest finite number, None if there is none and of complex numbers; how many NaN."""
     if array.dtype.kind == "c":
         return None, None, None, int(np.isnan(array).sum())
     wide = array.astype(np.float64)

@@ -83,7 +83,7 @@ class CompilerFigures:
 
 @attrs.frozen
 class AgeFacts:
-    """When the XLA was written that wrote a module; days as text, None where nothing tells."""
+    """When the XLA was written that wrote a module; days as text, None if nothing tells."""
 
     since: str | None
     until: str | None
@@ -95,14 +95,14 @@ class ModuleFacts(Summary):
     """Run figures of a module in `hlotext show`."""
 
     age: AgeFacts | None
-    """None where nothing tells; of what is too large for a summary the text is not asked."""
+    """None if nothing tells; of what is too large for a summary the text is not asked."""
 
     run: RunFigures | None
     """None for what is too large for a summary."""
     peak_memory: PeakMemory | None
     """None for what is not scheduled, too large for a summary, or of unknown platform."""
     chip: str | None
-    """The chip whose rules were taken. None where nothing names it and the module is not for TPU, and for what is too large
+    """The chip whose rules were taken. None if nothing names it and the module is not for TPU, and for what is too large
     for a summary."""
     chip_source: ChipSource | None
     chip_candidates: tuple[str, ...]

@@ -58,7 +58,7 @@ def show_array(shape_text: str, sharding: str, wanted: Wanted, limit: int, outpu
 
 
 class _Found:
-    """The answers about one array. Raises ValueError where the sharding is none of the shape."""
+    """The answers about one array. Raises ValueError if the sharding is none of the shape."""
 
     def __init__(self, shape: Shape, sharding: Sharding, num_devices: int | None) -> None:
         self.shape, self.sharding = shape, sharding
@@ -187,7 +187,7 @@ def _devices(numbers: list[int]) -> str:
 
 
 def _terminal_picture(found: _Found, report_width: int | None) -> list[str]:
-    """The grid of parts with the devices that hold each, as boxes; empty where it would be too wide."""
+    """The grid of parts with the devices that hold each, as boxes; empty if it would be too wide."""
     grid = _grid(found)
     if grid is None or not grid or (len(grid) == 1 and len(grid[0]) == 1):
         return []

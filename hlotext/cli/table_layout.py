@@ -341,7 +341,7 @@ def _alike(cells: Sequence[str], width: int, kind: Kind) -> list[str]:
 
 
 def _with_folders(cells: Sequence[str], width: int) -> list[str]:
-    """Files by the first folder that differs, with as much of their names as fits; empty where folders tell no rows apart.
+    """Files by the first folder that differs, with as much of their names as fits; empty if folders tell no rows apart.
 
     >>> _with_folders(["out/a/module_0000.jit_f.after.txt", "out/b/module_0000.jit_f.after.txt"], 16)
     ['a/module_0000…', 'b/module_0000…']

@@ -131,7 +131,7 @@ Differences = tuple[compare.ThunkDifference, ...] | None
 
 
 def dict_of(different: list[tuple[_Found, Differences]], one: _Found) -> Differences:
-    """Differences of one module; None where nothing was compared."""
+    """Differences of one module; None if nothing was compared."""
     return next((differences for found, differences in different if found is one), None)
 
 

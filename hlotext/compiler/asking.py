@@ -85,7 +85,7 @@ def _speaks_of(step: Step, names: Iterable[str]) -> bool:
 
 
 def _explained(compilation: Compilation, step: Step) -> Explanation | None:
-    """A step with its model; None where a text cannot be read."""
+    """A step with its model; None if a text cannot be read."""
     files = compilation.files_of(_LOG) if step.name == _LOG else ()
     try:
         before, after = previous(step).module, step.module

@@ -268,7 +268,7 @@ class _Run:
         return opcode in ALWAYS_FUSIBLE or not self._editor.has_effect(node.origin)
 
     def should_fuse(self, producer: Node, consumer: Node) -> Refusal | None:
-        """Why a producer is not fused into a consumer (`CpuInstructionFusion::ShouldFuse`); None where it is."""
+        """Why a producer is not fused into a consumer (`CpuInstructionFusion::ShouldFuse`); None if it is."""
         if consumer.origin in self._skipped:
             return (
                 "left alone",

@@ -10,7 +10,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.memory.elementwise import Elementwise
 
 Refusal = tuple[str, str]
-"""A rule and its reason; None where fusion is allowed."""
+"""A rule and its reason; None if fusion is allowed."""
 
 MOST_STEPS = 64
 """Steps of the search for paths, for each instruction of a computation and beyond a million; XLA has no such limit, but a

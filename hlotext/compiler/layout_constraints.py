@@ -608,7 +608,7 @@ def _is_deep(i: Instruction) -> bool:
 
 
 def _aligned(source: Shape, order: Order, target: Shape) -> Order | None:
-    """The order of the other side of a reshape that makes it a bitcast; None where there is none, or it does not matter."""
+    """The order of the other side of a reshape that makes it a bitcast; None if there is none, or it does not matter."""
     if source.true_rank == 1 and target.true_rank == 1:
         return None
     found = layouts.align_layouts(source.with_layout(Layout(order)), target)

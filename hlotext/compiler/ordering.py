@@ -91,7 +91,7 @@ class Ordering:
         return None
 
     def within(self, i: Instruction, computation: Computation) -> Instruction | None:
-        """The instruction of a computation that is, or runs, another; None where none does."""
+        """The instruction of a computation that is, or runs, another; None if none does."""
         if i.computation is computation:
             return i
         assert i.computation is not None
@@ -242,7 +242,7 @@ class UsesBefore:
         """True if it makes no difference which branch forwards its argument."""
 
     def late_use(self, uses: list[Use], value: Value, known: int = 0) -> Use | None:
-        """The first use that is not before the value is written; None where all are. Of so many it is known that they are."""
+        """The first use that is not before the value is written; None if all are. Of so many it is known that they are."""
         self._in_other_branch = False
         self._escapes = False
         for use in itertools.islice(uses, known, None):

@@ -136,7 +136,7 @@ class OverlapChange:
     start: hlo.Instruction
     """In the module after."""
     before: int | None
-    """Operations between start and done before the pass; None where one of them was not there."""
+    """Operations between start and done before the pass; None if one of them was not there."""
     after: int
 
 

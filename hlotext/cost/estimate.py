@@ -180,7 +180,7 @@ class Estimate:
     def roofline_seconds(self) -> float | None:
         """libtpu's `optimal_seconds` without custom calls: loops once, no overlap. None for other chips.
 
-        Computed on first access. Raises RuntimeError where the module was edited before that.
+        Computed on first access. Raises RuntimeError if the module was edited before that.
         """
         if self.module.revision != self._revision:
             raise RuntimeError(f"module {self.module.name} was edited after the estimate; estimate it again")
@@ -191,9 +191,9 @@ class Estimate:
 
     @functools.cached_property
     def scatters(self) -> Mapping[Instruction, int]:
-        """Scatters of a TPU, and fusions of them, that write several rows one after the other, with the rows of all runs.
+        """Scatters on TPU, and fusions of them, that write several rows one after another, with the rows of all executions.
 
-        No rate of that is known: their bytes alone are counted, and they can take far longer.
+        The rate of such writes is unknown: only their bytes are counted, and they can take far longer.
         """
         if self.chip.backend is not Backend.TPU or "scatter" not in census(self.module).by_opcode:
             return {}
@@ -236,7 +236,7 @@ class Estimate:
 
     @functools.cached_property
     def compiler(self) -> CompilerEstimate | None:
-        """The compiler's own estimate; None where the text holds none, or the chip's clock is not known."""
+        """The compiler's own estimate; None if the text has none, or if the chip's clock is unknown."""
         priced = [one for one in self.instructions if one.cycle_seconds is not None]
         if not priced:
             return None
@@ -261,7 +261,7 @@ class Estimate:
 
     @functools.cached_property
     def by_bound(self) -> Mapping[Bound, float]:
-        """Seconds of the core by what bounds them."""
+        """Seconds of the core, by limiting factor."""
         found: dict[Bound, float] = {}
         for one in self.instructions:
             found[one.bound] = found.get(one.bound, 0.0) + one.seconds
@@ -401,7 +401,7 @@ def _estimate(
 def _starts(
     computations: Iterable[Computation], graph: CallGraph
 ) -> dict[Computation | None, Instruction | None]:
-    """The instruction that starts the thread in which each computation runs; None where the core runs it."""
+    """The instruction that starts the thread in which each computation runs; None if the core runs it."""
     starts: dict[Computation | None, Instruction | None] = {None: None}
     for each in computations:
         computation: Computation | None = each

@@ -42,10 +42,10 @@ class OpCost(NamedTuple):
     taken: CalleeCost = CalleeCost.SUM
     touched: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     """Bytes written and read by our own count: what a fusion touches of its operands, asynchronous work where it is begun.
-    None where it is XLA's.
+    None if it is XLA's.
     """
     performed: float | None = None
-    """Operations by our own count, of an FFT. None where it is XLA's."""
+    """Operations by our own count, of an FFT. None if it is XLA's."""
     is_unknown: bool = False
     """True if XLA does not know its cost and counts -1."""
     products: Mapping[str, float] | None = None

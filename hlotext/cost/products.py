@@ -173,7 +173,7 @@ def _convolution_sizes(product: Instruction, lhs: Shape, rhs: Shape) -> tuple[in
 
 
 def _library_dimensions(product: Instruction) -> tuple[Sequence[int], Sequence[int]] | None:
-    """Batch and contracting dimensions of the left operand as the configuration of a call says; None where it does not."""
+    """Batch and contracting dimensions of the left operand as the configuration of a call says; None if it does not."""
     config = product.backend_config
     try:
         numbers: Mapping[str, Any] = config.json()["gemm_backend_config"]["dot_dimension_numbers"]  # type: ignore[union-attr]

@@ -38,7 +38,7 @@ class ScheduledTransfer:
 
     start: Instruction
     done: Instruction | None
-    """None where nothing in the same computation waits for it."""
+    """None if nothing in the same computation waits for it."""
     communication: Communication | None
     """None for copies and computations on other threads."""
     queues: tuple[str, ...]

@@ -26,7 +26,7 @@ class Body:
 
 
 SizeOf = Callable[[Shape], int]
-"""Bytes of a shape. Raises LayoutError where they cannot be known."""
+"""Bytes of a shape. Raises LayoutError if they cannot be known."""
 
 
 class ShapeSizes:

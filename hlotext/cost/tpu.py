@@ -58,8 +58,8 @@ class TpuCost:
     """Those of `unknown_calls` that only annotate or join arrays (`ConcatBitcast`) and cost nothing, unlike in XLA's
     figure."""
     carried: int = 0
-    """Number of collectives that are carried out in several fusions: of those the compiler's bytes are not known exactly. In
-    six programs with such collectives all bytes together were 13 % too few to 5 % too many; without them they are exact."""
+    """Number of collectives implemented by several fusions, whose bytes in the compiler's own count are not known exactly. In
+    six programs with such collectives, total bytes were 13 % too low to 5 % too high; without them they are exact."""
 
     @property
     def moved(self) -> str:

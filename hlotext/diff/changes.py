@@ -115,7 +115,7 @@ def _arrays(shape: hlo.Shape | None) -> int:
 
 
 def _largest(shape: hlo.Shape | None) -> hlo.Shape | None:
-    """The array with the most elements within a shape; None where there is none, or a size is not known."""
+    """The array with the most elements within a shape; None if there is none, or a size is not known."""
     if shape is None or shape.is_unbounded:
         return None
     arrays = [leaf for _, leaf in shape.leaves() if leaf.is_array]

@@ -493,7 +493,7 @@ _TwoOrders = tuple[Sequence[Collective], Sequence[Collective]]
 
 
 def _apart(two: _TwoOrders, hosts: tuple[str, str]) -> str | None:
-    """The first collectives that do not meet, in words; None where all do."""
+    """The first collectives that do not meet, in words; None if all do."""
     place = _parting(*two)
     if place is None:
         return None
@@ -550,7 +550,7 @@ def _named(hosts: Sequence[str]) -> str:
 def _split(answers: Mapping[str, T]) -> tuple[T, tuple[str, ...]] | None:
     """The answer of the majority and the hosts outside of it; without a majority the first answer and all hosts.
 
-    None where all agree.
+    None if all agree.
     """
     counts = Counter(answers.values())
     if len(counts) == 1:

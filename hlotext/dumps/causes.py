@@ -40,7 +40,7 @@ class Cause:
 
     instruction: hlo.Instruction
     step: Step | None
-    """The step that shows it first; None where no step but the final text was dumped."""
+    """The step that shows it first; None if no step but the final text was dumped."""
     cause: str
     """In a word or two: `program`, `layout`, `interference`, `host transfer`, `memory space`, `rematerialization`,
     ...; `unknown`."""

@@ -210,7 +210,7 @@ class Compilation:
     def forward(self, name: str) -> tuple[Link, ...]:
         """Final instructions that an instruction before optimization became, most likely first. The inverse of `trace`.
 
-        The `.instruction` of each link is in the final text. Raises as `trace` does.
+        The `.instruction` of each link is in the final text. Raises the same errors as `trace`.
         """
         return self.identity.results(name)
 
@@ -237,7 +237,7 @@ class Compilation:
         return dumps.causes.causes(self, [name])[0]
 
     def copies(self) -> list[Cause]:
-        """The pass and cause of each copy and transpose that the final text executes. Raises as `why` does."""
+        """The pass and cause of each copy and transpose that the final text executes. Raises the same errors as `why`."""
         return dumps.causes.copies(self)
 
     def collectives(self, mesh: DeviceMesh | str | None = None) -> tuple[CollectiveCause, ...]:

@@ -85,6 +85,6 @@ class DumpFile:
 
 
 def module_name(text: str) -> str | None:
-    """The name in the header of a module's text; None where it has none."""
+    """The name in the header of a module's text; None if it has none."""
     match = _HEAD.match(text)
     return None if match is None else match["name"]

@@ -54,7 +54,7 @@ class FileName:
     number: int | None
     """The module's number in its process; None for what is not XLA's."""
     module: str | None
-    """The module's name; None where the file's name leaves it out."""
+    """The module's name; None if the file's name leaves it out."""
     kind: FileKind
     timestamp: str | None = None
     """Microseconds, as `xla_dump_include_timestamp` puts them in front; None without."""

@@ -186,7 +186,7 @@ class States:
     def _arguments(self, text: PlainModule, module: Module) -> list[Arrays]:
         """The same arguments for all texts: by number where all are as in the first text, else by the names of the program.
 
-        Raises NotExecutable where it is not known which are the same.
+        Raises NotExecutable if it is not known which are the same.
         """
         labels = _labels(module)
         known, first = self._taken.setdefault(text.devices, (labels, text))
@@ -302,7 +302,7 @@ class _Whole:
         return (parameters, results) != (self.parameters, self.results) or _meets(module)
 
     def joined(self, parts: Sequence[np.ndarray[tuple[int, ...], np.dtype[np.generic]]]) -> Arrays:
-        """The arrays of the whole. Raises NotExecutable where it is not known how they are distributed."""
+        """The arrays of the whole. Raises NotExecutable if it is not known how they are distributed."""
         if len(parts) != len(self.results):
             raise NotExecutable("it has different results")
         return [
@@ -312,7 +312,7 @@ class _Whole:
 
 
 def _labels(module: Module) -> list[str | None]:
-    """The program's names of the arrays that go in: `op_name`, with the index in a tuple; None where there is none."""
+    """The program's names of the arrays that go in: `op_name`, with the index in a tuple; None if there is none."""
     found: list[str | None] = []
     for parameter in module.entry.parameters:
         name = parameter.metadata.op_name if parameter.metadata is not None else None

@@ -38,7 +38,7 @@ class Step:
         )
         """The pass that had just run; at both ends what the file is called: `before_optimizations`."""
         self.next_pass: str | None = None if step is None else step.next
-        """The next pass of the pipeline, run or not; None where the name does not tell."""
+        """The next pass of the pipeline, run or not; None if the name does not tell."""
 
     @property
     def path(self) -> str:

@@ -12,7 +12,7 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 def check_taken(
     user: Instruction, opcode: str, operands: Sequence[Instruction], before: Container[Instruction] = ()
 ) -> None:
-    """Raises EditError where an instruction of that opcode may not take these operands, those aside that it took before."""
+    """Raises EditError if an instruction of that opcode may not take these operands, those aside that it took before."""
     first = operands[0] if operands else None
     if opcode in STARTS:
         _check_start(opcode, first)
@@ -22,7 +22,7 @@ def check_taken(
 
 
 def check_one(user: Instruction, operand: Instruction, *, is_first: bool) -> None:
-    """Raises EditError where an instruction may not take one more operand."""
+    """Raises EditError if an instruction may not take one more operand."""
     if is_first and user._head.opcode in STARTS:
         _check_start(user._head.opcode, operand)
     if operand._head.opcode in FINISHERS:

@@ -23,7 +23,7 @@ def check(
     attributes: Mapping[str, Any],
     before: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Computation]:
-    """The computations that an instruction did not call before. Raises EditError where it may not call one of them.
+    """The computations that an instruction did not call before. Raises EditError if it may not call one of them.
 
     It is of the module, not the entry (a module that is being built has none yet), and does not lead back; what a fusion or
     an async-start runs is called by it alone, and on the thread that it says.

@@ -205,13 +205,13 @@ def _waits(computation: Computation, predecessor: Instruction, instruction: Inst
 
 
 def check_root(computation: Computation, root: Instruction) -> None:
-    """Raises EditError where another root would make what an async-start runs more than one operation."""
+    """Raises EditError if another root would make what an async-start runs more than one operation."""
     if is_single_operation(computation) and extra_operation(computation, computation._instructions, root):
         raise EditError(f"{computation.name} is run by an async-start and may contain only {root.name}")
 
 
 def check_added(computation: Computation, instruction: Instruction) -> None:
-    """Raises EditError where a new instruction would make what an async-start runs more than one operation."""
+    """Raises EditError if a new instruction would make what an async-start runs more than one operation."""
     if instruction._head.opcode == "parameter" or not is_single_operation(computation):
         return
     instructions = [*computation._instructions, instruction]

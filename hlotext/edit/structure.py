@@ -82,7 +82,7 @@ def add(
 
 
 def _shape_of(instruction: Instruction, computation: Computation) -> Shape:
-    """The shape of a new instruction that states none. Raises EditError where it does not follow from the operands."""
+    """The shape of a new instruction that states none. Raises EditError if it does not follow from the operands."""
     if isinstance(instruction._head.argument, Literal):
         return instruction._head.argument.shape
     instruction._computation = computation  # what names other computations is seen through the module
@@ -374,7 +374,7 @@ def rename_computation(computation: Computation, name: str) -> None:
 
 
 def check_free(module: Module, name: str) -> None:
-    """Raises EditError where a computation has that name."""
+    """Raises EditError if a computation has that name."""
     if module.computation_names.may_be_taken(name) and any(c._name == name for c in module._computations):
         raise EditError(
             f"module {module._name} already has a computation named {name}", "see `Module.computation_names`"

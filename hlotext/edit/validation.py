@@ -159,7 +159,7 @@ def _raise_new(what: str, found: Iterable[Error], before: Counts) -> None:
 
 
 def check_starts(computation: Computation) -> None:
-    """Raises EditError where a module takes what begins something asynchronous as an argument, as a pasted line may."""
+    """Raises EditError if a module takes what begins something asynchronous as an argument, as a pasted line may."""
     for i in computation._instructions:
         if (
             i._head.opcode in STARTS
@@ -172,7 +172,7 @@ def check_starts(computation: Computation) -> None:
 
 
 def check_types(computation: Computation) -> None:
-    """Raises EditError where an op line says less than a module must: an operand without its type, or the mere name of a
+    """Raises EditError if an op line says less than a module must: an operand without its type, or the mere name of a
     computation.
     """
     for i in computation._instructions:

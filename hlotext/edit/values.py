@@ -391,7 +391,7 @@ def _read_back(kind: AttributeType, name: str, found: Any, value: Any) -> Any:
 
 
 def _built(kind: AttributeType, value: Any, shape: Shape | None) -> Any:
-    """The value of the class that a Python value means; None where it means none."""
+    """The value of the class that a Python value means; None if it means none."""
     classes = kind.classes()
     if kind.form is Multiplicity.LIST:
         items = (value,) if classes == (int,) and hasattr(value, "__index__") else _items(value)

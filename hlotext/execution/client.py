@@ -127,7 +127,7 @@ class Runner:
         return Ran(results, seconds=tuple(answer["seconds"]))
 
     def _line(self, process: subprocess.Popen[bytes]) -> bytes | None:
-        """The next line of the child; b"" where it has ended, None where it says nothing in time."""
+        """The next line of the child; b"" where it has ended, None if it says nothing in time."""
         assert process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)

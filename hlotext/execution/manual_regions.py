@@ -96,7 +96,7 @@ def _joined(lines: Lines, value: Plain, whole: Shape, starts: Starts) -> Plain:
 
 
 def _starts(i: Instruction, number: int, whole: Shape, local: Shape, devices: int) -> Starts:
-    """For each device the first element of its part. Raises NotExecutable where the text does not say it."""
+    """For each device the first element of its part. Raises NotExecutable if the text does not say it."""
     if str(i.attributes["custom_call_target"]).startswith("SPMD"):
         return _of_sharding(i, whole, local, devices)
     notes = i.frontend_attributes

@@ -71,7 +71,7 @@ def _slices(
 
 
 def leaves(sharding: Sharding | None, shape: Shape) -> Sequence[Sharding | None]:
-    """The sharding of each array of a shape; None where it is not said."""
+    """The sharding of each array of a shape; None if it is not said."""
     count = sum(1 for _, leaf in shape.leaves() if leaf.is_array)
     if sharding is None:
         return [None] * count

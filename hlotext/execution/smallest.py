@@ -148,7 +148,7 @@ class _Runs:
         return ran.results[0]
 
     def smaller(self, pair: DifferingPair) -> DifferingPair | None:
-        """A smaller pair out of one; None where none is found."""
+        """A smaller pair out of one; None if none is found."""
         try:
             first, agreeing = self._first(pair)
         except (NotExecutable, EditError):

@@ -40,14 +40,14 @@ class RepairOutcome:
     """A module before and after its repair, made in a copy of the text. Estimates of `hlotext.cost` and `hlotext.memory`."""
 
     edit: str
-    """The edit that was made; empty where none fits."""
+    """The edit that was made; empty if none fits."""
     reason: str
-    """Why no edit fits; empty where one was made."""
+    """Why no edit fits; empty if one was made."""
     seconds_before: float
     """Seconds of one run of the module."""
     seconds_after: float | None
     peak_before: int | None
-    """Bytes of the main memory at its peak; None where memory cannot be computed."""
+    """Bytes of the main memory at its peak; None if memory cannot be computed."""
     peak_after: int | None
 
 

@@ -97,7 +97,7 @@ class _Transfer:
     exposed: float
     """Seconds for which the core waits for it."""
     done: int | None
-    """When its end is come to; None where nothing waits for it."""
+    """When its end is come to; None if nothing waits for it."""
     lane: int
     """The lane of what starts and ends it."""
 

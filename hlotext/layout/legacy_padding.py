@@ -48,7 +48,7 @@ def padded_linear_index(shape: Shape, padded_dimensions: Sequence[int], index: S
 
 
 def padded_index_at(shape: Shape, padded_dimensions: Sequence[int], position: int) -> tuple[int, ...] | None:
-    """The logical index at a position, with legacy padding fields; None for padding. Errors: `index_at`."""
+    """The logical index at a position, with legacy padding fields; None for padding. Errors: see `index_at`."""
     index = index_at(padded_shape(shape, padded_dimensions), position)
     if index is None or any(number >= size for number, size in zip(index, shape.dimensions, strict=True)):
         return None

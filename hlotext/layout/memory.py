@@ -139,7 +139,7 @@ def _bytes(buffer: Any) -> npt.NDArray[np.uint8]:
 def _converted(array: npt.ArrayLike, place: Placement, dtype: np.dtype[Any]) -> Array:
     """The array with the shape's element type.
 
-    Raises LayoutError where an integer or `pred` type would change a value.
+    Raises LayoutError if an integer or `pred` type would change a value.
     """
     source = np.asarray(array)
     if source.dtype == dtype:

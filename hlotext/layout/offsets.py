@@ -42,7 +42,7 @@ def linear_indices(shape: Shape, indices: npt.ArrayLike) -> Integers:
 def byte_offsets(shape: Shape, indices: npt.ArrayLike) -> Integers:
     """Byte offset of each element from the start of the array.
 
-    Shapes and errors: `linear_indices`.
+    Shapes and errors: see `linear_indices`.
     """
     place = placement(shape)
     bits = place.element_bits
@@ -197,7 +197,7 @@ def _divisions(place: Placement, scale: int) -> Callable[[list[Integers]], Integ
 
 
 def _tables(place: Placement, scale: int, count: int) -> Callable[[list[Integers]], Integers] | None:
-    """The map as a sum of looked-up terms; None where a `*` mixes dimensions or the tables would cost more
+    """The map as a sum of looked-up terms; None if a `*` mixes dimensions or the tables would cost more
     than they save.
     """
     periods = _periods(place)
@@ -238,7 +238,7 @@ def _term(place: Placement, dimension: int, period: int, scale: int) -> _Term:
 def _periods(place: Placement) -> list[int] | None:
     """For each logical dimension the elements after which its part of the offset repeats, but for a stride.
 
-    The product of the tile sizes that cut the dimension; None where a tile merges dimensions.
+    The product of the tile sizes that cut the dimension; None if a tile merges dimensions.
     """
     periods = [1] * place.shape.rank
     owners: list[int | None] = list(place.major_to_minor)

@@ -30,7 +30,7 @@ from hlotext.layout.tiling import placement
 def allocated_elements(shape: Shape) -> int:
     """Number of elements allocated for an array, including tile padding and tail padding `L(n)`.
 
-    Errors: `allocated_bytes`.
+    Errors: see `allocated_bytes`.
     """
     return placement(shape).allocated_elements
 
@@ -49,7 +49,7 @@ def allocated_bytes(shape: Shape) -> int:
 def leaf_bytes(shape: Shape) -> Iterator[tuple[tuple[int, ...], Shape, int]]:
     """Yields the shape index, shape and allocated bytes of every leaf, left to right.
 
-    Errors: `allocated_bytes`.
+    Errors: see `allocated_bytes`.
     """
     for index, leaf in shape.leaves():
         holds_elements = not (leaf.is_token or leaf.is_opaque)
@@ -60,7 +60,7 @@ def unpadded_bytes(shape: Shape, pointer_bytes: int = 8) -> int:
     """Bytes as counted by XLA's `ShapeUtil::ByteSizeOf`: without tiles and padding, but with `E(n)`.
 
     A tuple counts only its table of pointers, an opaque value one pointer, a token 0. A buffer, which XLA rejects here,
-    counts as the array inside. Errors: `allocated_bytes`.
+    counts as the array inside. Errors: see `allocated_bytes`.
     """
     if shape.is_tuple:
         return bytes_for("the tuple", len(shape.tuple_shapes), 8 * pointer_bytes, shape)
@@ -99,7 +99,7 @@ def padding_by_dimension(shape: Shape) -> tuple[DimensionPadding, ...]:
     """Padding added by the first tile to each physical dimension, major to minor.
 
     Dimensions merged by `*` count as one. Later tiles may pad within the first one; that padding belongs to no
-    dimension and is only in `allocated_elements`. Errors: `allocated_bytes`, for arrays.
+    dimension and is only in `allocated_elements`. Errors: see `allocated_bytes`, for arrays.
     """
     place = placement(shape)
     numbers: list[tuple[int, ...]] = [(dimension,) for dimension in place.major_to_minor]
@@ -143,7 +143,7 @@ def xla_array_size(shape: Shape) -> int:
 
 
 def _first_tile(shape: Shape) -> tuple[int, ...]:
-    """Sizes of the first tile, minor to major; empty without tiles. Raises LayoutError where it has a `*`."""
+    """Sizes of the first tile, minor to major; empty without tiles. Raises LayoutError if it has a `*`."""
     tiles = layout_of(shape).tiles
     sizes = tiles[0].dimensions[::-1] if tiles else ()
     if COMBINE_DIMENSION in sizes:
@@ -170,7 +170,7 @@ def xla_linear_index(shape: Shape, index: Sequence[int]) -> int:
     """XLA's `LayoutUtil::LinearIndex`: applies the first tile only, and no tile for rank 1.
 
     Equals the element's position only for layouts with at most one tile (and rank other than 1); `linear_index` always
-    does. Errors: `linear_index`; also a first tile with `*`.
+    does. Errors: see `linear_index`; also a first tile with `*`.
     """
     shape = array_of(shape)
     numbers = checked_index(shape, index)

@@ -55,7 +55,7 @@ def _form(one: Instruction) -> tuple[int, ...]:
 
 
 def _leaves(value: Value) -> set[Instruction] | None:
-    """The arrays that a value is computed from element by element; None where there is something else between."""
+    """The arrays that a value is computed from element by element; None if there is something else between."""
     pending, seen, found = [value], {value}, set[Instruction]()
     while pending:
         if len(seen) > _MOST_STEPS:

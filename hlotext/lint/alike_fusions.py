@@ -112,7 +112,7 @@ class Alike:
 
 
 def _deciding(body: Computation) -> frozenset[int] | None:
-    """The numbers of the parameters that decide; None where it picks elements of its own."""
+    """The numbers of the parameters that decide; None if it picks elements of its own."""
     pending: list[Instruction] = []
     for one in body:
         if one.opcode in _OF_ITS_OWN:

@@ -46,7 +46,7 @@ HOST_ANSWERS = 10e-6
 
 def step_percent(instruction: Instruction, context: Context) -> float | None:
     """Percent of the estimated time of the module that an instruction takes in all its runs, of a collective what is waited
-    for; None where there is no chip to estimate for, as on CPU."""
+    for; None if there is no chip to estimate for, as on CPU."""
     seconds, total = _step_seconds(context.module)
     return 100 * seconds.get(instruction, 0.0) / total if total else None
 

@@ -43,7 +43,7 @@ def cause_of(report: Report, finding: Finding) -> tuple[object, ...]:
 
 
 def merged(places: Sequence[Place], config: Config, context: Context) -> Finding | None:
-    """The finding at the place that costs most, with the cost of all that its rule found; None where that is less than is
+    """The finding at the place that costs most, with the cost of all that its rule found; None if that is less than is
     reported. Other rules' findings of the same cause are only counted: they tell of the same bytes and seconds."""
     by_code: dict[str, list[Place]] = {}
     for place in places:

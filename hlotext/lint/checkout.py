@@ -21,7 +21,7 @@ class Checkout:
     root: Path
 
     def place(self, frames: Iterable[StackFrame]) -> tuple[str, int] | None:
-        """The innermost frame that lies in the checkout: path relative to its root, with `/`, and line. None where none does.
+        """The innermost frame that lies in the checkout: path relative to its root, with `/`, and line. None if none does.
 
         A path from another machine is found by its end: the longest one that is a file here and has such a line. Installed
         packages are left out, also where they lie below the root.

@@ -160,7 +160,7 @@ def _parts(sharding: OpSharding, parameter: Instruction) -> dict[int, str] | Non
 
 
 def groups_of(one: Communication) -> Sequence[Sequence[int]] | None:
-    """The groups of devices of a collective; None where they cannot be told."""
+    """The groups of devices of a collective; None if they cannot be told."""
     try:
         found = one.groups.full_list() if one.groups is not None else None
     except ValueError:

@@ -81,7 +81,7 @@ def _lint_place(file: str, config: Config) -> Linted:
 
 
 def compilation_around(file: str | ModuleFile) -> Compilation | None:
-    """The compilation that a file is the final text of; None where no folder tells."""
+    """The compilation that a file is the final text of; None if no folder tells."""
     try:
         return compilation_of(file) if file != "-" else None
     except (InputError, OSError):
@@ -89,9 +89,9 @@ def compilation_around(file: str | ModuleFile) -> Compilation | None:
 
 
 def lint_files(texts: Sequence[str | ModuleFile], config: Config, jobs: int = 1) -> Iterator[FileResult]:
-    """Lints files in several processes, and yields results in the order of the files as they become available.
+    """Lints files in up to `jobs` processes. Yields results in the order of the files, each as soon as it is available.
 
-    Files in archives are linted in one process, which unpacks each archive once.
+    If any file is in an archive, all are linted in this process, which unpacks each archive once.
     """
     files = [text for text in texts if isinstance(text, str)]
     if jobs <= 1 or len(texts) <= 1 or len(files) < len(texts):

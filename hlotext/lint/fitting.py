@@ -30,7 +30,7 @@ class Excess:
 def excess_of(
     module: Module, backend: Backend | None, graph: CallGraph, named: str, of_folder: Chip | None
 ) -> Excess | None:
-    """The excess over the main memory of the chip; None where it fits, or chip or memory are not known."""
+    """The excess over the main memory of the chip; None if it fits, or chip or memory are not known."""
     choice = choose_chip(module, chip(named) if named else None, of_folder, backend)
     if choice is None or not choice.is_known or choice.chip.backend is not backend:
         return None

@@ -106,7 +106,7 @@ def _followed(one: Communication, context: Context) -> Reduced | None:
 
 
 def sums_of(one: Communication) -> list[Instruction] | None:
-    """The sums over the gathered dimension that are all that is done with a gathered array; None where it is not so."""
+    """The sums over the gathered dimension that are all that is done with a gathered array; None if it is not so."""
     dimension = _gathered(one)
     if dimension is None:
         return None

@@ -138,7 +138,7 @@ def _origin(value: Value) -> Value:
 
 
 def _writer(joined: Value) -> Instruction | None:
-    """The operation that writes a concatenation to memory as it is; None where it is only computed with."""
+    """The operation that writes a concatenation to memory as it is; None if it is only computed with."""
     one, fusions = joined.instruction, joined.fusions
     for _ in range(_MOST_STEPS):
         if not fusions:

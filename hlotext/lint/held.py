@@ -28,7 +28,7 @@ MAIN = 0
 
 
 def assignment_of(context: Context) -> memory.Assignment | None:
-    """The buffer assignment; None where the text does not determine it."""
+    """The buffer assignment; None if the text does not determine it."""
     return context.assignment
 
 
@@ -56,7 +56,7 @@ def most_written(context: Context) -> int:
 
 
 def function_of(instruction: Instruction) -> tuple[str, str]:
-    """File and name of the Python function that an instruction is there for; empty where the text names none."""
+    """File and name of the Python function that an instruction is there for; empty if the text names none."""
     frame = responsible_frame(instruction)
     return (frame.file, frame.function) if frame is not None else ("", "")
 
@@ -104,7 +104,7 @@ class AtPeak:
 
 
 def at_peak(context: Context) -> AtPeak | None:
-    """The live values at peak memory; None where memory is unknown."""
+    """The live values at peak memory; None if memory is unknown."""
     assignment = assignment_of(context)
     if assignment is None or not assignment.schedule:
         return None

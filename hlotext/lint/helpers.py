@@ -75,7 +75,7 @@ _AGAIN = re.compile(r"\d+|/checkpoint|/rematted_computation|/closed_call|transpo
 
 
 def operation(instruction: Instruction) -> str:
-    """The operation of the program that it is for: its op_name, the same in the backward pass; empty where it has none."""
+    """The operation of the program that it is for: its op_name, the same in the backward pass; empty if it has none."""
     return _AGAIN.sub(r"\1", instruction.metadata.op_name) if instruction.metadata is not None else ""
 
 
@@ -134,7 +134,7 @@ def only_does(instruction: Instruction, opcode: str, context: Context) -> bool:
 
 
 def fusions_around(instruction: Instruction, context: Context) -> tuple[Instruction, ...]:
-    """The fusion that an instruction stands in, alone; empty where it stands in none."""
+    """The fusion that an instruction stands in, alone; empty if it stands in none."""
     caller = context.graph.caller(instruction.computation)
     return (caller,) if caller is not None and caller.opcode == "fusion" else ()
 

@@ -67,7 +67,7 @@ class Rate:
 
 def kept_part(mask: Value) -> Rate | None:
     """The part of a mask that is true: exact to two digits where positions and constants alone tell, of one-hot rows one in
-    so many; None where it is not known."""
+    so many; None if it is not known."""
     inner, dimensions = unbroadcast(mask)
     home = inner.instruction.computation
     if home is None or home.module is None:
@@ -113,7 +113,7 @@ _Array: TypeAlias = "NDArray[Any]"
 
 
 def _evaluated(mask: Value, shape: Shape) -> Rate | None:
-    """The part of a mask of positions that is true, at positions spread evenly, in iterations spread evenly; None where an
+    """The part of a mask of positions that is true, at positions spread evenly, in iterations spread evenly; None if an
     operation is not known."""
     counters: dict[Instruction, _Array] = {}
     try:

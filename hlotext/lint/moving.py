@@ -13,7 +13,7 @@ from hlotext.lint.values import VIEWS, Value, entered
 
 
 def moved_array(instruction: Instruction, context: Context) -> Instruction | None:
-    """The operand that an instruction only writes in another order in memory; None where it does something else.
+    """The operand that an instruction only writes in another order in memory; None if it does something else.
 
     Of a fusion all that stands in it must only move elements, of one array.
     """

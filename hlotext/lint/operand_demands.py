@@ -172,7 +172,7 @@ def _multiplied(
     one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, ...], known: Zeros
 ) -> list[Demand | None] | None:
     """Demand for the operands of a product of which one is mostly zero, as `_masked`: zeros in dimensions that both have drop
-    elements of the other. None where that is not so."""
+    elements of the other. None if that is not so."""
     names = [
         (*one.attributes.get(f"{side}_batch_dims", ()), *one.attributes.get(f"{side}_contracting_dims", ()))
         for side in ("lhs", "rhs")
@@ -445,7 +445,7 @@ class _Joined:
 
 
 def _split(part: Part | None, sizes: tuple[int, ...]) -> Parts | None:
-    """The indices of the dimensions of these sizes that were joined; None where others were."""
+    """The indices of the dimensions of these sizes that were joined; None if others were."""
     if part is None or part.known.any() or not part.loose:
         return None
     joined = [key for key in part.loose if isinstance(key, _Joined) and key.sizes == sizes]

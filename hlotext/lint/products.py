@@ -79,7 +79,7 @@ def _multiplication(dot: Instruction, fusions: tuple[Instruction, ...]) -> Multi
 
 
 def _fusions(dot: Instruction, graph: CallGraph) -> tuple[Instruction, ...] | None:
-    """The fusions that an instruction stands in, the outermost first; None where it does not run by itself in one place."""
+    """The fusions that an instruction stands in, the outermost first; None if it does not run by itself in one place."""
     fusions: list[Instruction] = []
     home = dot.computation
     while home is not None and home not in graph.stepped:

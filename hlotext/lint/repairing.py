@@ -48,7 +48,7 @@ class Copy:
         """Numbers of parameters of the entry that are donated, with the result that takes the place of each."""
 
     def of(self, instruction: Instruction) -> Instruction:
-        """The copy of an instruction. Raises RepairError where an earlier repair took it away."""
+        """The copy of an instruction. Raises RepairError if an earlier repair took it away."""
         found = self._copies.get(instruction)
         if found is None or found.computation is None:
             raise RepairError(f"{instruction.name} was changed by another part of the repair")

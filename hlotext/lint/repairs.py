@@ -13,7 +13,7 @@ class Repair:
     """An edit of a program's text that takes a finding away."""
 
     def joined(self, other: Repair) -> Repair | None:
-        """Both as one edit, where they have to be made together; None where they are independent."""
+        """Both as one edit, where they have to be made together; None if they are independent."""
         return None
 
 

@@ -59,7 +59,7 @@ class Rounds:
         return index if isinstance(index, int) and index < len(self.given) else None
 
     def before(self, slot: int) -> Instruction | None:
-        """The initial value of a slot; None where the state is not a tuple in view."""
+        """The initial value of a slot; None if the state is not a tuple in view."""
         first = self.loop.operands[0] if self.loop.operands else None
         while first is not None and first.opcode in ("copy", "opt-barrier") and first.operands:
             first = first.operands[0]
@@ -78,7 +78,7 @@ def unmoved(value: Instruction) -> Instruction:
 
 
 def rounds_of(loop: Instruction) -> Rounds | None:
-    """The rounds of a while; None where its state is not a tuple, or is not given on as one."""
+    """The rounds of a while; None if its state is not a tuple, or is not given on as one."""
     body = loop.attributes.get("body")
     if not isinstance(body, Computation) or not len(body) or body.root.opcode != "tuple":
         return None
@@ -237,7 +237,7 @@ def _ranges(
 
 
 def places_of(one: Instruction) -> Sequence[int] | None:
-    """Where each dimension of an operand stands in the result; None where sizes are joined or split."""
+    """Where each dimension of an operand stands in the result; None if sizes are joined or split."""
     source, shape = one.operands[0].shape, one.shape
     if source is None or shape is None or not source.is_array:
         return None

@@ -263,7 +263,7 @@ def told(module: Module) -> memory.Assignment | None:
 
 
 def assigned(module: Module, backend: Backend | None) -> memory.Assignment | None:
-    """The same on a platform; None where the text does not tell. Without places in fast memory, for which no rule asks."""
+    """The same on a platform; None if the text does not tell. Without places in fast memory, for which no rule asks."""
     try:
         return memory.assign(module, backend, places_fast_memory=False)
     except memory.MemoryModelError:

@@ -27,7 +27,7 @@ def in_calls(loop: Instruction) -> Instruction:
 
 
 def given_in(loop: Instruction, slot: int) -> Instruction | None:
-    """The initial value of a slot; None where the state is not a tuple in view."""
+    """The initial value of a slot; None if the state is not a tuple in view."""
     state = source(Value(in_calls(loop).operands[0]), VIEWS).instruction
     return state.operands[slot] if state.opcode == "tuple" and slot < len(state.operands) else None
 
@@ -66,7 +66,7 @@ def before_loops(value: Value) -> Value:
 
 
 def _unchanged_in_loop(element: Instruction) -> Instruction | None:
-    """The initial value of the slot that an instruction is an element of; None where an iteration may change it."""
+    """The initial value of the slot that an instruction is an element of; None if an iteration may change it."""
     body, slot = element.computation, element.attributes.get("index")
     if element.opcode != "get-tuple-element" or body is None or not isinstance(slot, int):
         return None

@@ -43,7 +43,7 @@ class Origin:
 
 
 def small_origin(made: Instruction, size: int, context: Context) -> Origin | None:
-    """The origin of an array of so many bytes; None where that is not much smaller, or may be other state."""
+    """The origin of an array of so many bytes; None if that is not much smaller, or may be other state."""
     most = size // _SMALLER
     computed: dict[Instruction, None] = {}
     given: dict[Instruction, int] = {}

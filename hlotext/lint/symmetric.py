@@ -120,7 +120,7 @@ def _summed(dot: Instruction, labels: _Labels) -> tuple[_Labels, _Labels]:
 
 
 def _moved(one: Instruction, labels: _Labels) -> _Labels | None:
-    """The labels of the operand; None where sizes are joined or split."""
+    """The labels of the operand; None if sizes are joined or split."""
     source, shape = one.operands[0].shape, one.shape
     if source is None or shape is None or not source.is_array:
         return None

@@ -77,7 +77,7 @@ def is_base(one: Instruction, user: Instruction) -> bool:
 
 def written_in_turn(one: Instruction) -> tuple[list[Value], tuple[Instruction, ...]]:
     """The slices that are written to an array one after the other, at known places of one dimension, and the operations
-    that write them; empty where they do not fill the array. So the TPU compiler stacks large arrays since 2026."""
+    that write them; empty if they do not fill the array. So the TPU compiler stacks large arrays since 2026."""
     shape = one.shape
     parts: dict[int, Value] = {}
     writers: list[Instruction] = []
@@ -177,7 +177,7 @@ def _is_changed(step: Instruction) -> bool:
 
 
 def _cut(value: Value, path: dict[Instruction, None]) -> tuple[Value | None, int]:
-    """The slice that a part was before it was changed, and the number of changes; None where it is no such slice."""
+    """The slice that a part was before it was changed, and the number of changes; None if it is no such slice."""
     count = 0
     for _ in range(_MOST_STEPS):
         value = entered(value)

@@ -54,7 +54,7 @@ class Zeros:
                         self._full.add(one)
 
     def nonzero_part(self, value: Value) -> Rate | None:
-        """The part of a value that may not be zero; None where all of it may be, or nothing (see `part`)."""
+        """The part of a value that may not be zero; None if all of it may be, or nothing (see `part`)."""
         if self.part(value) is None:
             return None
         inner, dimensions = unbroadcast(value)
@@ -79,11 +79,11 @@ class Zeros:
 
     def mask_of(self, value: Value, is_low: bool = False) -> Rate | None:
         """The mask of positions outside of which a value is zero, or so low that its exponential is: softmax neither
-        multiplies nor adds anything there. None where there is none."""
+        multiplies nor adds anything there. None if there is none."""
         return self._mask(value, is_low, _DEEPEST)
 
     def masks_of(self, results: Collection[Instruction]) -> Hashable:
-        """The masks of positions of these results, which stand in no fusion, equal for equal ones; None where one may be zero
+        """The masks of positions of these results, which stand in no fusion, equal for equal ones; None if one may be zero
         otherwise."""
         if self.are_full(results):
             return ()
@@ -242,7 +242,7 @@ def _is_positive(value: Value) -> bool:
 
 
 def _number(value: Value) -> float | None:
-    """The number that a value is everywhere; None where it is not known to be one."""
+    """The number that a value is everywhere; None if it is not known to be one."""
     made = source(value, _SAME).instruction
     if made.opcode != "constant":
         return None

@@ -25,7 +25,7 @@ _MOST_TEXT = 200
 
 
 def hover(view: View, position: types.Position, is_markdown: bool) -> types.Hover | None:
-    """The hover at a position; None where there is nothing to say."""
+    """The hover at a position; None if there is nothing to say."""
     shape = _shape_at(view, position)
     if shape is not None:
         start, end, rows = shape

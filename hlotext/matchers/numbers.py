@@ -36,7 +36,7 @@ def is_all(literal: Literal | None, value: Number) -> bool:
 
 
 def in_type(value: Number, literal: Literal) -> Any:
-    """The number as an element of a literal's type; None where the type does not hold it."""
+    """The number as an element of a literal's type; None if the type does not hold it."""
     type_ = literal.shape.element_type
     if type_.kind is TypeKind.PREDICATE:
         return bool(value) if isinstance(value, int) and value in (0, 1) else None

@@ -206,7 +206,7 @@ class Reader:
                 return attrs.evolve(term, operands=tuple(found), is_open=is_open)
 
     def body(self, name: str, place: int, value: str) -> None:
-        """Raises PatternError where the braces of a called computation do not hold a pattern."""
+        """Raises PatternError if the braces of a called computation do not hold a pattern."""
         if self.depth >= MAX_DEPTH:
             raise PatternError(f"operands can be nested at most {MAX_DEPTH} levels deep")
         start = self.text.index("{", place) + 1

@@ -38,7 +38,7 @@ _PATTERN = "Part of a name, an opcode, or an instruction with wildcards: 'all-*(
 
 
 def module_facts(store: Store, one: Opened) -> dict[str, Any]:
-    """The first things to know of a module."""
+    """The basic facts about a module."""
     module = one.module
     graph = call_graph(module)
     backend, devices = backend_of(module), devices_of(module)
@@ -259,7 +259,7 @@ def cost_of(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Answer:
-    """Add up FLOPs and bytes of a step; by instruction: estimated time on the chip."""
+    """Total the FLOPs and bytes of a step; by instruction, also the estimated time on the chip."""
     one = store.get(module)
     choice = _choice(one, chip)
     analysis = cost.analyze(one.module)

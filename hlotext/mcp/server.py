@@ -63,7 +63,7 @@ _FUNCTIONS: dict[str, Callable[..., Answer]] = {
 
 
 class _Work:
-    """Runs calls one at a time in a thread; an answer that is late is kept for the call that asks again."""
+    """Runs calls one at a time in a thread; the answer to a call that timed out is kept for its repetition."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -164,7 +164,7 @@ _PROMPTS = (
         "compare both final texts, then passes of the newer build",
     ),
 )
-"""Questions that people begin with: name, what is asked, the tools in order."""
+"""Common first questions: name, question, and the tools to call in order."""
 
 
 def _add_pages(server: Any) -> None:

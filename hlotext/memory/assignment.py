@@ -60,7 +60,7 @@ class Model:
     is_timed: bool
     """True where values are placed by time too, see `TimedAssigner`."""
     chip: Chip | None
-    """None where it is not known."""
+    """None if it is not known."""
     notes: tuple[str, ...]
 
 
@@ -172,7 +172,7 @@ class Assignment:
 
     @property
     def _fast_capacity(self) -> int | None:
-        """Bytes of fast memory that the chip has, or the largest of those that it may be; None where that is not known."""
+        """Bytes of fast memory that the chip has, or the largest of those that it may be; None if that is not known."""
         if self.module is None or self.platform is None or self.platform.fast_space is None:
             return None
         choice = choose_chip(self.module, self.chip, backend=self.backend)

@@ -167,7 +167,7 @@ def _allowed(
 
 
 def _reduction_hero(elementwise: Elementwise, fusion: Instruction, body: Computation) -> Instruction | None:
-    """The reduction that is computed before anything else is written; None where no such emitter is used."""
+    """The reduction that is computed before anything else is written; None if no such emitter is used."""
     if _kind(fusion).startswith(_OTHER_EMITTERS):
         return None
     hero_of = elementwise.heroes(body)

@@ -63,14 +63,14 @@ class Saving:
     """Reduction of the peak in bytes."""
     peak_after: int
     line: str | None
-    """Where in the Python program the array is made; None where that is not known, and for arguments."""
+    """Where in the Python program the array is made; None if that is not known, and for arguments."""
     notes: tuple[str, ...]
 
 
 def savings(assignment: Assignment, memory_space: int = 0) -> tuple[Saving, ...]:
     """Changes that would lower the peak: donated arguments, rematerialized temporaries. Best first.
 
-    Each is tried alone, with the module's own schedule. Raises MemoryModelError where the assignment was not computed.
+    Each is tried alone, with the module's own schedule. Raises MemoryModelError if the assignment was not computed.
     """
     if assignment.model is None:
         raise MemoryModelError("the buffer assignment was read from files; it must be computed")

@@ -70,7 +70,7 @@ class Sharing:
     def why_not(
         self, operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex
     ) -> str:
-        """Why `may_share` says no, in words; empty where it says yes."""
+        """Why `may_share` says no, in words; empty if it says yes."""
         if self.may_share(operand, operand_index, user, user_index):
             return ""
         if user.opcode == "copy":

@@ -38,7 +38,7 @@ class SpaceUsage:
     memory_space: int
     name: str
     capacity: int | None
-    """None where the chip, or its capacity, is not known."""
+    """None if the chip, or its capacity, is not known."""
     usable: int | None
     """Bytes of it that the compiler gives a program, as far as known: what must hold `needed`."""
     arguments: int
@@ -87,7 +87,7 @@ class LiveArray:
     """Bytes of the value in it, with padding: less than `bytes` if a smaller value reuses memory that is allocated anyway,
     such as a donated argument's."""
     unpadded_bytes: int | None
-    """Bytes of the value without padding; None where the shape is not known."""
+    """Bytes of the value without padding; None if the shape is not known."""
     first: int | None
     """First moment of its life; None for what is held all the time."""
     last: int | None
@@ -111,12 +111,12 @@ class LiveArray:
 
     @property
     def padding(self) -> int | None:
-        """Bytes of the value that hold no element; None where that is not known."""
+        """Bytes of the value that hold no element; None if that is not known."""
         return None if self.unpadded_bytes is None else self.value_bytes - self.unpadded_bytes
 
     @property
     def padding_factor(self) -> float | None:
-        """Bytes of the value for each byte of its elements; None where that is not known."""
+        """Bytes of the value for each byte of its elements; None if that is not known."""
         return self.value_bytes / self.unpadded_bytes if self.unpadded_bytes else None
 
     @property
@@ -213,7 +213,7 @@ def space_name(assignment: Assignment, memory_space: int) -> str:
 
 
 def fast_memory_text(assignment: Assignment) -> tuple[str, str] | None:
-    """Name of the chip's fast memory, and its total with how that belongs to heap and peak; None where it is not known."""
+    """Name of the chip's fast memory, and its total with how that belongs to heap and peak; None if it is not known."""
     found, platform = assignment.fast_memory, assignment.platform
     if found is None or platform is None or platform.fast_space is None:
         return None
@@ -357,7 +357,7 @@ def group_by(arrays: Iterable[LiveArray], by: By) -> tuple[LiveGroup, ...]:
 
 
 def line_text(place: SourceLocation | None) -> str:
-    """`train.py:123`, the file without its folders; empty where no line is known."""
+    """`train.py:123`, the file without its folders; empty if no line is known."""
     return f"{place.file.rsplit('/', 1)[-1]}:{place.line}" if place is not None else ""
 
 

@@ -14,17 +14,17 @@ from hlotext.memory.subshapes import ShapeIndex, SubshapeCache, Subshapes
 from hlotext.memory.values import Value
 
 Values = tuple[Value | None, ...]
-"""The value of each part of an instruction's shape, in pre-order; None where XLA has none."""
+"""The value of each part of an instruction's shape, in pre-order; None if XLA has none."""
 
 At = Mapping[Instruction, Values]
 """Values of each instruction visited so far."""
 
 Passed = Callable[[ShapeIndex, Shape], "tuple[int, ShapeIndex] | None"]
-"""For a part of the result the operand and the shape index that it is passed on from; None where it is not."""
+"""For a part of the result the operand and the shape index that it is passed on from; None if it is not."""
 
 
 def shape_of(instruction: Instruction) -> Shape:
-    """The shape of an instruction. Raises MemoryModelError where it is not known."""
+    """The shape of an instruction. Raises MemoryModelError if it is not known."""
     shape = instruction._head.shape
     if shape is None:
         raise MemoryModelError(f"{instruction.name} has no shape, so its size is unknown")

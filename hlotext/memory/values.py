@@ -52,7 +52,7 @@ class Value:
         is_phi: bool = False,
     ) -> None:
         self.instruction = instruction
-        """The instruction that writes it; None where a file of XLA's names one that is not in the text."""
+        """The instruction that writes it; None if a file of XLA's names one that is not in the text."""
         self.name = name
         self.index = index
         """Where in the result it stands; `()` for the whole."""
@@ -63,7 +63,7 @@ class Value:
         """XLA's number of it where a file was read, else the place in the order in which we number."""
         self.memory_space: int = 0
         self.bytes: int | None = None
-        """Its own size in bytes as the allocator counts; None where it is not known."""
+        """Its own size in bytes as the allocator counts; None if it is not known."""
         self.live_range: Range | None = None
         """First and last moment of its life on the flattened schedule; None outside of it."""
         self._positions: list[Instruction | str | ShapeIndex] = []

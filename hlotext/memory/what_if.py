@@ -411,7 +411,7 @@ def together(
     """The peak if these parameters were donated and then, in turn, these values recomputed.
 
     Not the sum of what each saves: where one lowers the peak another may be highest. A value that cannot be recomputed
-    after the others is left out, with a note. Raises as `donate` does.
+    after the others is left out, with a note. Raises the same errors as `donate`.
     """
     parameters = sorted(set(parameters))
     donated = donate(module, parameters, memory_space=memory_space, before=before) if parameters else None

@@ -39,7 +39,7 @@ def _no_module(_: Any) -> Any:
 
 
 Read: TypeAlias = Callable[[Fields, Tools], Any]
-"""Gives the value, or None where there is none."""
+"""Gives the value, or None if there is none."""
 Write: TypeAlias = Callable[[Any, Tools], bytes]
 """Gives the fields of a value."""
 

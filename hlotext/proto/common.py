@@ -21,7 +21,7 @@ from hlotext.proto.shapes import decoded
 
 
 def read_frontend(found: bytes, t: Tools) -> FrontendAttributes | None:
-    """The entries of a serialized `FrontendAttributes`; None where there are none."""
+    """The entries of a serialized `FrontendAttributes`; None if there are none."""
     entries: dict[str, str] = {}
     for number, kind, start, end in wire.scan(found, 0, len(found)):
         if number == 1 and kind == wire.BYTES:
@@ -36,7 +36,7 @@ def write_frontend(value: Mapping[str, str], t: Tools) -> bytes:
 
 
 def read_statistics(found: bytes, t: Tools) -> Statistics | None:
-    """The numbers of a serialized `StatisticsViz`; None where there are none."""
+    """The numbers of a serialized `StatisticsViz`; None if there are none."""
     m = decoded(t.classes, "StatisticsViz", found)
     parts = [decoded(t.classes, "Statistic", one) for one in m.statistics]
     if not parts:

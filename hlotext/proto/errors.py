@@ -24,11 +24,11 @@ class ProtoError(HloSyntaxError):
         self.bare_message = message
         """The message without the position."""
         self.path = path
-        """The message and field at fault: `computations[2].instructions[7].shape`; empty where it is the whole."""
+        """The message and field at fault: `computations[2].instructions[7].shape`; empty if it is the whole."""
         self.offset = offset
-        """Bytes from the start of the file to what is wrong; None where only the path tells the place."""
+        """Bytes from the start of the file to what is wrong; None if only the path tells the place."""
         self.file_name = name
-        """The file; empty where there is none."""
+        """The file; empty if there is none."""
 
     def __str__(self) -> str:
         where = f"{self.file_name}: " if self.file_name else ""

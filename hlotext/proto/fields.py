@@ -50,7 +50,7 @@ class Fields:
         return tuple(found)
 
     def raw(self, number: int) -> bytes | None:
-        """Bytes, or a message; None where there is none. Parts of a message that was written in pieces are joined."""
+        """Bytes, or a message; None if there is none. Parts of a message that was written in pieces are joined."""
         values = self._values.get(number)
         if values is None:
             return None
@@ -61,7 +61,7 @@ class Fields:
         return values[0] if len(values) == 1 else b"".join(values)  # type: ignore[return-value,arg-type]
 
     def last(self, number: int) -> bytes:
-        """Bytes that do not add up; empty where there are none."""
+        """Bytes that do not add up; empty if there are none."""
         values = self._values.get(number)
         if values is None:
             return b""
@@ -72,7 +72,7 @@ class Fields:
         return value
 
     def text(self, number: int) -> str:
-        """A string; empty where there is none."""
+        """A string; empty if there is none."""
         return text(self.last(number))
 
     def raws(self, number: int) -> list[bytes]:

@@ -116,7 +116,7 @@ KINDS = (
 def from_object(value: Any) -> Module | None:
     """Converts an object of JAX or jaxlib to a module; None if it is not of a supported kind.
 
-    Raises InputError, with the call that would return HLO, or with what is missing.
+    Raises InputError if there is no HLO in it; the message names the call that returns HLO, or the reason.
     """
     for kind in KINDS:
         if kind.is_object is not None and kind.is_object(value):

@@ -60,7 +60,7 @@ class InstructionTemplate:
     takes: int
     """Number of operands of the opcode, if its conditions depend on nothing else; otherwise -1."""
     base: InstructionTemplate | None = None
-    """The same without metadata; None where it has none."""
+    """The same without metadata; None if it has none."""
     met: dict[Any, Any] = attrs.field(factory=dict)
     """Operands for which XLA's conditions are known to be met, of a base: their number where it is the one that is taken,
     else the ids of their shapes. The values keep the shapes alive, so that their ids stay theirs."""

@@ -32,7 +32,7 @@ def text(raw: bytes) -> str:
 
 
 def read_metadata(raw: bytes, classes: Classes, payloads: list[bytes]) -> Metadata | None:
-    """The metadata of a serialized `OpMetadata`; None where it says nothing that the text shows.
+    """The metadata of a serialized `OpMetadata`; None if it says nothing that the text shows.
 
     `payloads` are the module's, which a payload may name by number. Raises ProtoError.
     """

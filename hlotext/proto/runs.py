@@ -20,7 +20,7 @@ class Runs:
 
 
 def runs_of(traced: TracedModule, executions: Mapping[str, int] | None = None) -> Runs | None:
-    """The runs of a program: as the trace tells, else inferred; None where nothing ran.
+    """The runs of a program: as the trace tells, else inferred; None if nothing ran.
 
     An operation has one kernel or more in each execution, so that most counts of kernels are the runs, and what has more
     kernels does not change that. `executions` are those in one run by the name of the operation; others run once.

@@ -97,7 +97,7 @@ class Program:
 
     @property
     def seconds(self) -> float | None:
-        """All runs together, on the device on which they took longest; None where runs are not told apart."""
+        """All runs together, on the device on which they took longest; None if runs are not told apart."""
         if not self.runs_known:
             return None
         sums = [sum(last - first for first, last in spans.values()) for spans in self.spans.values()]

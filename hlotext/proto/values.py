@@ -1,6 +1,6 @@
 """Values of attributes to and from the messages that hold them: windows, convolutions, paddings, groups, options and so on.
 
-Each function reads from the fields of an instruction (None where there is nothing), or gives the fields of a value. Numbers
+Each function reads from the fields of an instruction (None if there is nothing), or gives the fields of a value. Numbers
 are those of `hlo.proto`; what is read is what `HloInstruction::CreateFromProto` makes of them.
 """
 

@@ -122,7 +122,7 @@ def _lines(finding: Finding, with_origin: bool) -> list[str]:
 
 
 def _costs(finding: Finding) -> str:
-    """The estimates in words; empty where there are none."""
+    """The estimates in words; empty if there are none."""
     saved = f"saves: {saving(finding)}, {basis}" if (basis := basis_of(finding)) else ""
     return "; ".join(filter(None, (saved, *_details(finding))))
 
@@ -203,7 +203,7 @@ def by_severity(findings: Iterable[Finding]) -> str:
 
 
 def saving(finding: Finding) -> str:
-    """`13.8 ms and 16.0 MiB of peak memory (67 % of the step)`, after `at most` if a bound; empty where nothing is known."""
+    """`13.8 ms and 16.0 MiB of peak memory (67 % of the step)`, after `at most` if a bound; empty if nothing is known."""
     parts = [f"{byte_text(finding.peak_bytes)} of peak memory"] if finding.peak_bytes else []
     if finding.seconds or (finding.seconds is not None and not parts):
         parts.insert(0, seconds(finding.seconds))
@@ -215,7 +215,7 @@ def saving(finding: Finding) -> str:
 
 
 def basis_of(finding: Finding) -> str:
-    """`estimated for v5e (default chip)`, with the assumptions; empty where there is nothing to save."""
+    """`estimated for v5e (default chip)`, with the assumptions; empty if there is nothing to save."""
     return f"estimated for {finding.basis}" if saving(finding) else ""
 
 

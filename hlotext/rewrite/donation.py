@@ -83,7 +83,7 @@ def donate(
 
 
 def _array(shape: Shape | None, index: ShapeIndex) -> Shape | None:
-    """The array at an index of a shape; None where there is none."""
+    """The array at an index of a shape; None if there is none."""
     try:
         found = shape.subshape(index) if shape is not None else None
     except IndexError:

@@ -275,7 +275,7 @@ def _write(i: Instruction, own: Mapping[str, Any]) -> None:
 def _sharding(
     old: Sharding, shape: Shape, places: Mapping[int, int], start: Instruction | None
 ) -> Sharding | None:
-    """A tuple's sharding for the elements that stay and the one that is added; None where it does not fit the shape."""
+    """A tuple's sharding for the elements that stay and the one that is added; None if it does not fit the shape."""
     if not old.is_tuple:
         return old
     given = iter(old.tuple_elements)

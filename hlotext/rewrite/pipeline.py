@@ -28,7 +28,7 @@ class PassError(sending.Whole, RuntimeError):
         super().__init__(message + (f"; the module is in {dump}" if dump is not None else ""))
         self.pass_ = pass_
         self.dump = dump
-        """The file that holds the module as the pass left it; None where no folder was given."""
+        """The file that holds the module as the pass left it; None if no folder was given."""
 
 
 @attrs.frozen

@@ -33,9 +33,9 @@ class Column:
     """One column of a table."""
 
     key: str
-    """Its key in JSON; empty where it is not in JSON."""
+    """Its key in JSON; empty if it is not in JSON."""
     title: str | None
-    """Its heading; None where it is in JSON only."""
+    """Its heading; None if it is in JSON only."""
     kind: str
     """One of `WORDS` or `NUMBERS`; for JSON only, by the unit that its key ends with, or empty."""
     options: Mapping[str, Any]

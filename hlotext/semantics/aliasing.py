@@ -23,7 +23,7 @@ _SKIPPED = "xla_skip_custom_call_alias_shape_check"
 
 
 def part_of(shape: Shape | None, index: ShapeIndex) -> Shape | None:
-    """A part of a shape; None where there is none."""
+    """A part of a shape; None if there is none."""
     try:
         return None if shape is None else shape.subshape(index)
     except IndexError:

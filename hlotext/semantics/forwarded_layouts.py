@@ -87,7 +87,7 @@ def _without(shape: Shape, ignored: frozenset[str]) -> Shape:
 
 
 def _element(shape: Shape | None, *index: int) -> Shape | None:
-    """An element of a tuple; None where there is none, which is a matter of shapes and not of layouts."""
+    """An element of a tuple; None if there is none, which is a matter of shapes and not of layouts."""
     for i in index:
         if shape is None or i >= len(shape.tuple_shapes):
             return None

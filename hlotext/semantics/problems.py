@@ -54,7 +54,7 @@ class Problem:
     related: tuple[int | Callee | Other, ...] = ()
     """Other instructions that matter: operands by number, parts of called computations, or any, with what it has to do."""
     known: Collection[str] | None = attrs.field(default=None, eq=False)
-    """Words of which `word` may be a misspelling; None where there is nothing to suggest."""
+    """Words of which `word` may be a misspelling; None if there is nothing to suggest."""
     word: str = ""
 
     @property

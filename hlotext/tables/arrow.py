@@ -94,7 +94,7 @@ _MOST = np.iinfo(np.int32).max
 
 
 def _fitting(values: Array, kind: Any) -> Array:
-    """Numbers in as many bytes as a type of Arrow's has. Raises TableError where they do not fit."""
+    """Numbers in as many bytes as a type of Arrow's has. Raises TableError if they do not fit."""
     dtype = _DTYPES[kind]
     if values.dtype == dtype:
         return values

@@ -44,7 +44,7 @@ def plan(
 ) -> Plan:
     """Compares inputs with what is there. With `retry` those are done again that could not be read, with `is_anew` all.
 
-    Nothing is written. Raises InputError where the dataset cannot be read.
+    Nothing is written. Raises InputError if the dataset cannot be read.
     """
     whole = Dataset.of(dataset)
     state = whole.state()
@@ -85,7 +85,7 @@ def run(
 
     In this process, in `jobs` of them, or on the Dask cluster of a `scheduler`. A worker that is killed costs the input that
     it was at, which has then failed, and on a cluster not even that. What is given up in the middle goes on with the next
-    run. Raises InputError where the dataset cannot be written, or there is no such scheduler.
+    run. Raises InputError if the dataset cannot be written, or there is no such scheduler.
     """
     planned.dataset.place.make_folder()
     _prepare(planned)

@@ -29,7 +29,7 @@ def on_cluster(
     A worker that is killed costs nothing: others do what it was at again, as often as the scheduler allows
     (`distributed.scheduler.allowed-failures`); an error is tried again `retries` times. After that there is what `died` makes
     of the item and of what happened. The workers need hlotext with its extra `dist`, and see the same files and URLs.
-    Raises InputError where there is no scheduler, or no longer.
+    Raises InputError if there is no scheduler, or no longer.
     """
     try:
         from distributed import Client, as_completed

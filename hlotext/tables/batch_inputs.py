@@ -31,7 +31,7 @@ class Input:
     version: str = ""
     """Changes with its content, as far as the file system tells."""
     size: int | None = None
-    """Bytes as it lies there; None where it is not known."""
+    """Bytes as it lies there; None if it is not known."""
     member: str = ""
     """The path inside a packed folder."""
     modified: float | None = None

@@ -45,7 +45,7 @@ class Status:
     status: str
     """`ok`, `unreadable` for what is no module that can be read, `failed` for what may succeed another time."""
     error: str = ""
-    """One line; empty where all went well."""
+    """One line; empty if all went well."""
     modules: int = 0
     size: int = 0
     """Bytes written; of inputs that were written together the first has those of all."""

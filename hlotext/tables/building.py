@@ -142,7 +142,7 @@ def dispose(several: Iterable[Subject]) -> None:
 
 
 def table(name: str, source: hlo.Module | Place | Iterable[hlo.Module | Place]) -> Table:
-    """One table of a module, a file or a folder. Raises as `tables_of` does."""
+    """One table of a module, a file or a folder. Raises the same errors as `tables_of`."""
     return tables_of(source, (name,))[name]
 
 
@@ -157,7 +157,7 @@ def subjects(
     key: str | None = None,
     which: Which = "last",
 ) -> Iterator[Subject]:
-    """Yields the modules of a source one by one, as they are read. Raises as `tables_of` does."""
+    """Yields the modules of a source one by one, as they are read. Raises the same errors as `tables_of`."""
     if isinstance(source, hlo.Module):
         yield Subject(source, key or source.name)
     elif isinstance(source, str | os.PathLike):

@@ -22,7 +22,7 @@ class Numbers:
 
     values: Array
     is_null: Array | None = None
-    """A boolean for each row; None where there are no nulls."""
+    """A boolean for each row; None if there are no nulls."""
 
     def __len__(self) -> int:
         return len(self.values)

@@ -192,7 +192,7 @@ class Dataset:
 
 
 def is_dataset(url: str) -> bool:
-    """True if a path or URL is a folder with tables in it. Raises InputError where it cannot be reached."""
+    """True if a path or URL is a folder with tables in it. Raises InputError if it cannot be reached."""
     modules = Place.of(url).below(MODULES)
     return modules.is_folder() and any(name.endswith(_END) for name in modules.find(1))
 

@@ -14,7 +14,7 @@ FINDINGS = "findings"
 def baseline(url: str, build: str | None = None) -> Baseline:
     """Findings of a build when its tables were written, by default the newest, as a baseline.
 
-    Raises InputError where there is no dataset, no such build, or one of its modules has no table `findings`.
+    Raises InputError if there is no dataset, no such build, or one of its modules has no table `findings`.
     """
     dataset = Dataset.of(url)
     state = dataset.state()

@@ -31,7 +31,7 @@ class Text:
     build: str
     path: str
     arguments: str | None = None
-    """Types and sizes of the entry's parameters, and the devices; None where they are not known."""
+    """Types and sizes of the entry's parameters, and the devices; None if they are not known."""
 
 
 @attrs.frozen

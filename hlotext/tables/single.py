@@ -12,65 +12,74 @@ Source = hlo.Module | Place | Iterable[hlo.Module | Place]
 
 
 def modules(source: Source) -> Table:
-    """Table of modules, with a row per text that was read. Takes what `tables_of` takes, and raises as it does."""
+    """Table of modules, with a row per text that was read.
+
+    Accepts the same sources as `tables_of`, and raises the same errors.
+    """
     return table("modules", source)
 
 
 def instructions(source: Source) -> Table:
-    """Table of instructions. Takes what `tables_of` takes, and raises as it does."""
+    """Table of instructions. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("instructions", source)
 
 
 def operands(source: Source) -> Table:
-    """Table of operands. Takes what `tables_of` takes, and raises as it does."""
+    """Table of operands. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("operands", source)
 
 
 def attributes(source: Source) -> Table:
-    """Table of attributes in long form. Takes what `tables_of` takes, and raises as it does."""
+    """Table of attributes in long form. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("attributes", source)
 
 
 def collectives(source: Source) -> Table:
-    """Table of collectives and transfers. Takes what `tables_of` takes, and raises as it does."""
+    """Table of collectives and transfers. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("collectives", source)
 
 
 def buffers(source: Source) -> Table:
-    """Table of buffers, with a row per value of each allocation. Takes what `tables_of` takes, and raises as it does."""
+    """Table of buffers, with a row per value of each allocation.
+
+    Accepts the same sources as `tables_of`, and raises the same errors.
+    """
     return table("buffers", source)
 
 
 def values(source: Source) -> Table:
-    """Table of HLO values. Takes what `tables_of` takes, and raises as it does."""
+    """Table of HLO values. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("values", source)
 
 
 def passes(source: Source) -> Table:
-    """Table of executed passes, for a dump folder. Takes what `tables_of` takes, and raises as it does."""
+    """Table of executed passes, for a dump folder. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("passes", source)
 
 
 def thunks(source: Source) -> Table:
-    """Table of thunks. Takes what `tables_of` takes, and raises as it does."""
+    """Table of thunks. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("thunks", source)
 
 
 def costs(source: Source) -> Table:
-    """Table of costs. Takes what `tables_of` takes, and raises as it does."""
+    """Table of costs. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("costs", source)
 
 
 def measured(source: Source) -> Table:
-    """Table of times measured in a profiler's trace. Takes what `tables_of` takes, and raises as it does."""
+    """Table of times measured in a profiler's trace.
+
+    Accepts the same sources as `tables_of`, and raises the same errors.
+    """
     return table("measured", source)
 
 
 def times(source: Source) -> Table:
-    """Table of lower bounds on time. Takes what `tables_of` takes, and raises as it does."""
+    """Table of lower bounds on time. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("times", source)
 
 
 def findings(source: Source) -> Table:
-    """Table of lint findings. Takes what `tables_of` takes, and raises as it does."""
+    """Table of lint findings. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("findings", source)

@@ -196,7 +196,7 @@ def run(
     """The result of one statement over the tables of a dataset; `$name` in it stands for a parameter.
 
     Raises QueryError for a query that DuckDB refuses, that takes longer than `timeout` seconds, or more memory than `memory`
-    (`4GB`; by default DuckDB takes up to four fifths of what there is); InputError where the dataset cannot be read,
+    (`4GB`; by default DuckDB takes up to four fifths of what there is); InputError if the dataset cannot be read,
     MissingDuckDB.
     """
     state = dataset.state()

@@ -40,7 +40,7 @@ def normal(place: str) -> str:
 
 @attrs.frozen
 class Place:
-    """A place in a file system, and what lies below it. Raises InputError where that cannot be reached."""
+    """A place in a file system, and what lies below it. Raises InputError if that cannot be reached."""
 
     url: str
     """As `normal` gives it."""
@@ -105,7 +105,7 @@ class Place:
         return sorted(path if self.is_local else self.system.unstrip_protocol(path) for path in found)
 
     def read(self, size: int | None = None) -> bytes:
-        """Its bytes, as they lie there; `size` where it is known how many. Raises InputError where they are more than a
+        """Its bytes, as they lie there; `size` where it is known how many. Raises InputError if they are more than a
         source may hold."""
         most = most_bytes()
         size = self.info().get("size") if size is None else size
@@ -153,7 +153,7 @@ class Place:
                 os.unlink(beside)
 
     def make_folder(self) -> None:
-        """Makes it a folder, where it is one of this machine's that can be written to. Raises InputError where it is not."""
+        """Makes it a folder, where it is one of this machine's that can be written to. Raises InputError if it is not."""
         if not self.is_local:
             return
         try:

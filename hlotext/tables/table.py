@@ -85,7 +85,7 @@ class Table:
         return importlib.import_module("hlotext.tables.arrow").to_arrow(self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Arrow's stream, by its PyCapsule interface. Raises as `to_arrow` does."""
+        """Arrow's stream, by its PyCapsule interface. Raises the same errors as `to_arrow`."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:

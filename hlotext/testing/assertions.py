@@ -379,7 +379,9 @@ class Hlo:
     def peak_memory(self) -> int:
         """Peak of live bytes in main memory, including arguments, results and constants.
 
-        On TPU the rules of v5e apply; use `memory.assign(module, chip=...)` for other chips. Raises as `memory` does.
+        On TPU the rules of v5e apply; use `memory.assign(module, chip=...)` for other chips.
+
+        Raises the same errors as `memory`.
         """
         return self.memory.peak().bytes
 

@@ -25,7 +25,7 @@ def sizes_of(mesh: Any) -> Mapping[str, int]:
 
 
 def check_mesh(mesh: Any, module: Module) -> None:
-    """A mesh has as many devices as the module runs on. Raises ValueError where the header says another number."""
+    """A mesh has as many devices as the module runs on. Raises ValueError if the header says another number."""
     sizes = sizes_of(mesh)
     counts = [module.attributes.get(name) for name in ("num_partitions", "replica_count")]
     known = [count for count in counts if isinstance(count, int)]

@@ -36,7 +36,7 @@ class ThunkBuffers:
     """The slices of a module's positions, and what each thunk does with them."""
 
     def __init__(self, memory: Any) -> None:
-        """`memory` is what `memory.assign` or `memory.load` gives; None where it is unknown."""
+        """`memory` is what `memory.assign` or `memory.load` gives; None if it is unknown."""
         self._pieces: dict[tuple[Instruction, Index], Piece] = {}
         self.is_known = memory is not None
         self._hero: dict[tuple[Instruction, Index], Piece] = {}
@@ -49,7 +49,7 @@ class ThunkBuffers:
                     self._pieces[place] = found
 
     def of(self, instruction: Instruction, index: Index = ()) -> Piece | None:
-        """The slice at a position; None where it is unknown."""
+        """The slice at a position; None if it is unknown."""
         return self._hero.get((instruction, index)) or self._pieces.get((instruction, index))
 
     def leaves(self, instruction: Instruction) -> Iterator[Piece]:

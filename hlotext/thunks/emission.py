@@ -54,7 +54,7 @@ class Emitter:
     """The age of XLA whose rules hold."""
     notes: list[ThunkNote] = attrs.field(factory=list)
     asynchronous: dict[Instruction, Thunk | None] = attrs.field(factory=dict)
-    """The start thunk of an asynchronous instruction; None where it is synchronous and its done does nothing."""
+    """The start thunk of an asynchronous instruction; None if it is synchronous and its done does nothing."""
     made: int = 0
 
     def thunk(self, kind: str, instruction: Instruction, **more: Any) -> Thunk:
@@ -137,7 +137,7 @@ def config(instruction: Instruction) -> dict[str, Any]:
 
 
 def part(found: dict[str, Any], name: str) -> dict[str, Any]:
-    """A message inside a backend_config; empty where it is absent or something else."""
+    """A message inside a backend_config; empty if it is absent or something else."""
     inner = found.get(name)
     return inner if isinstance(inner, dict) else {}
 

@@ -75,7 +75,7 @@ def _custom_call(emitter: Emitter, instruction: Instruction) -> list[Thunk]:
 
 
 def _taken(call: Instruction, count: int) -> tuple[Instruction, ...]:
-    """The first operands of a call. Raises ThunkError where it has fewer, as no verifier asks of a library's calls."""
+    """The first operands of a call. Raises ThunkError if it has fewer, as no verifier asks of a library's calls."""
     if len(call.operands) < count:
         raise ThunkError(
             f"{call.name} has fewer operands than {call.attributes.get('custom_call_target')} takes"

@@ -1,4 +1,4 @@
-"""Work that runs while an asynchronous operation is in flight."""
+"""Thunks that run while an asynchronous operation is in flight."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Overlap:
 
 
 def overlaps(thunks: Thunks) -> tuple[Overlap, ...]:
-    """The asynchronous operations of all sequences, in order.
+    """The asynchronous operations of all sequences, each with the thunks that run while it is in flight.
 
-    Takes time linear in the thunks and in the size of the result.
+    In the order of their starts, by thunk number. Takes time linear in the thunks and in the size of the result.
     """
     found = []
     for _, _, sequence in sequences(thunks.thunks):

@@ -34,7 +34,7 @@ class Operation:
     label: str | None
     """Of the first operation of a nested sequence: "condition", "body", "branch_0" ... or "called"."""
     cycles: int | None
-    """The compiler's estimate for one execution, in core cycles; None where the text has none."""
+    """The compiler's estimate for one execution, in core cycles; None if the text has none."""
     iterations: tuple[int, ...] | None
     """Iterations over its windows, for each dimension."""
     scoped_bytes: dict[int, int]

@@ -32,7 +32,7 @@ class _Step(NamedTuple):
     kernel: str | None
     """The name of its kernel, unless it launches that of an equal fusion; None for what libraries launch."""
     executions: int | None
-    """In one run; None where that is not known."""
+    """In one run; None if that is not known."""
     is_outermost: bool
     """False in loops and branches, whose kernels come in another order."""
 

@@ -124,7 +124,7 @@ class FindingCollector:
 
 
 def _related(instruction: Instruction, what: int | Callee | Related) -> Related | None:
-    """The instruction that a problem refers to; None where it is missing."""
+    """The instruction that a problem refers to; None if it is missing."""
     if isinstance(what, tuple):
         return what
     if isinstance(what, int):

@@ -28,7 +28,7 @@ class Axis:
     """
 
     dimensions: tuple[int, ...]
-    """Logical dimension numbers; empty where the array has no dimension in this direction."""
+    """Logical dimension numbers; empty if the array has no dimension in this direction."""
     size: int
     padded_size: int
     tile: int

@@ -14,7 +14,7 @@ _COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#
 def sharding_svg(shape: Shape, sharding: Sharding, num_devices: int | None = None) -> str:
     """An SVG in which the first two dimensions go down and across; parts that differ further behind share a box.
 
-    Colours go by the first device of a part. Raises ValueError where `Sharding.device_indices` does, for an array without
+    Colours go by the first device of a part. Raises ValueError if `Sharding.device_indices` does, for an array without
     elements, and for more than 4,096 parts.
     """
     parts = sharding.device_indices(shape, num_devices)

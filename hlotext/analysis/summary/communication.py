@@ -70,7 +70,7 @@ class CollectiveGroup:
     group_size: int | None
     count: int
     runs: int | None
-    """All of them together; None where that is not known of one."""
+    """All of them together; None if that is not known of one."""
     operand_bytes: int
     """Input bytes per device if each runs once. Also for the next field."""
     result_bytes: int

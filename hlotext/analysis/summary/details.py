@@ -41,7 +41,7 @@ class Neighbour:
     opcode: str
     shape: str | None
     allocated_bytes: int | None
-    """Of all its arrays; None where the shape is not known."""
+    """Of all its arrays; None if the shape is not known."""
     computation: str
     """Its computation."""
     positions: tuple[int, ...] = ()

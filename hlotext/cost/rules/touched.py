@@ -108,7 +108,7 @@ class _Chains:
     def _before(
         self, source: Instruction, index: tuple[int, ...]
     ) -> tuple[Instruction, tuple[int, ...], int | None] | None:
-        """The operand that a value lies in, its place in there, and the bytes that are replaced, None where nothing is."""
+        """The operand that a value lies in, its place in there, and the bytes that are replaced, None if nothing is."""
         opcode, operands = source.opcode, source.operands
         if opcode == "tuple" and index and index[0] < len(operands):
             return operands[index[0]], index[1:], None

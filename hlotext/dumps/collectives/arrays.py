@@ -34,7 +34,7 @@ class Value:
     dimensions: Dims
     width: float
     now: Axes | None
-    """Its sharding in the text; None where no PartitionSpec says it."""
+    """Its sharding in the text; None if no PartitionSpec says it."""
     node: hlo.Instruction | None = None
     fixed: Axes | None = None
     """Its annotation."""

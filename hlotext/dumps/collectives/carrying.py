@@ -11,7 +11,7 @@ from hlotext.ir.tables import traits
 
 
 def carried_out(shardings: Shardings, node: hlo.Instruction) -> Spec | None:
-    """The sharding in which an operation is carried out where its operands lie; None where they disagree or are unknown."""
+    """The sharding in which an operation is carried out where its operands lie; None if they disagree or are unknown."""
     dimensions = dimensions_of(node)
     if dimensions is None or shardings.mesh is None:
         return None

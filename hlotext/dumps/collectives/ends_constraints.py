@@ -23,13 +23,13 @@ class Asking:
     """The instruction that needs the array so: the constraint, or the first operation on the way to it."""
     constraint: hlo.Instruction
     want: str | None
-    """The sharding; None where no PartitionSpec says it."""
+    """The sharding; None if no PartitionSpec says it."""
 
 
 def asking(
     one: Communication, node: hlo.Instruction, axes: tuple[str, ...], specs: Specs, have: Spec | None
 ) -> Asking | None:
-    """The constraint for which a collective moves an array of the program; None where another reader may need it.
+    """The constraint for which a collective moves an array of the program; None if another reader may need it.
 
     It is on the array, or behind operations that compute element by element and that nothing else reads between.
 
@@ -99,7 +99,7 @@ def _moves(
 
 
 def _open(constraint: hlo.Instruction, rank: int) -> list[bool] | None:
-    """The dimensions that a constraint leaves to the partitioner; None where that is not known."""
+    """The dimensions that a constraint leaves to the partitioner; None if that is not known."""
     sharding = constraint.sharding
     if isinstance(sharding, NamedSharding):
         each = sharding.dim_shardings

@@ -57,7 +57,7 @@ def _numbers(node: hlo.Instruction, name: str) -> tuple[int, ...]:
 
 
 def rule_of(node: hlo.Instruction, operands: Sequence[Dims], results: Sequence[Dims]) -> Rule | None:
-    """The factors of an operation; None where its opcode is not understood."""
+    """The factors of an operation; None if its opcode is not understood."""
     make = _Maker([*operands, *results])
     maker = _MAKERS.get(node.opcode, _elementwise if node.opcode in opcodes.ELEMENTWISE else None)
     return make.made() if maker is not None and maker(make, node, operands, results) is not False else None

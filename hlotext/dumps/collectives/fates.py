@@ -20,9 +20,9 @@ class Fate:
     """One collective of the partitioner in the final text."""
 
     sent: float | None
-    """Bytes that each device sends for it per run of the module; None where a size or a trip count is not known."""
+    """Bytes that each device sends for it per run of the module; None if a size or a trip count is not known."""
     width: float | None
-    """Size of an element in the final text as a multiple of that at the partitioner; None where several were combined."""
+    """Size of an element in the final text as a multiple of that at the partitioner; None if several were combined."""
     is_scattered: bool
     """True for an all-reduce that became a reduce-scatter."""
 

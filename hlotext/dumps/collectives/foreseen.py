@@ -96,7 +96,7 @@ class Foreseen:
         self._told = self._moves_of(final, mesh, begun)
 
     def reason(self, one: Communication, axes: tuple[str, ...], operand: int | None = None) -> Reason | None:
-        """The reason of a collective, or of one operand of a combined one; None where the texts do not tell."""
+        """The reason of a collective, or of one operand of a combined one; None if the texts do not tell."""
         move = self._told.get((one, operand))
         if move is None:
             return None
@@ -191,7 +191,7 @@ class Foreseen:
     def _found(
         self, one: Communication, data: Sequence[hlo.Instruction], axes: Sequence[str], name: _Name | None
     ) -> Move | None:
-        """The only move that a collective of these arrays may be; None where there is none, or several.
+        """The only move that a collective of these arrays may be; None if there is none, or several.
 
         It is named as the tensor is, or as an operation that needs it; it has no name where a result does.
         """

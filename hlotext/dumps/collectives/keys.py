@@ -26,7 +26,7 @@ class Keys:
         self._modules: list[hlo.Module] = []  # keeps their ids from being used again
 
     def of(self, instruction: hlo.Instruction) -> Key | None:
-        """The key of an instruction; None where the text says nothing of where it comes from."""
+        """The key of an instruction; None if the text says nothing of where it comes from."""
         metadata = instruction.metadata
         if metadata is None:
             return None

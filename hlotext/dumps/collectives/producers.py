@@ -76,7 +76,7 @@ def maker(node: hlo.Instruction, text: Text | None = None, stop: Key | None = No
 
 
 def argument_of(node: hlo.Instruction) -> hlo.Instruction | None:
-    """The argument that an array is a slice of, such as a layer's weights; None where it may be of another array too."""
+    """The argument that an array is a slice of, such as a layer's weights; None if it may be of another array too."""
     seen: set[hlo.Instruction] = set()
     ends: set[hlo.Instruction] = set()
     stack = [node]

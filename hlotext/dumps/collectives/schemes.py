@@ -107,7 +107,7 @@ class Schemes:
         return f"{want} is requested by {asked[0].label}" if asked is not None and is_result else ""
 
     def constraint(self, part: Written) -> str:
-        """The constraint of the program for which an operation needs its operand otherwise; empty where none is known."""
+        """The constraint of the program for which an operation needs its operand otherwise; empty if none is known."""
         user = part.users[0] if part.users else None
         if part.cause != RESHARD or part.side != "operand" or user is None or part.want is None:
             return ""

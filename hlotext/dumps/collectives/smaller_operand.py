@@ -18,7 +18,7 @@ _MOST = 64
 
 
 def instead_of(part: Written, partitioner: Partitioner, places: Places) -> str:
-    """A way to move the smaller operand of a product in place of a gathered one; empty where shapes do not show it.
+    """A way to move the smaller operand of a product in place of a gathered one; empty if shapes do not show it.
 
     The gathered dimension is one that the product only goes along: that of its batch, or the one in which entries are looked
     up that are factors of products, as the experts of tokens are. Each device has all it needs of the array then, and what it

@@ -32,7 +32,7 @@ class Spec:
         return tuple(axis for dimension in self.axes for axis in dimension)
 
     def dimension_of(self, axis: str) -> int | None:
-        """The dimension that an axis cuts; None where it cuts none."""
+        """The dimension that an axis cuts; None if it cuts none."""
         return next((n for n, dimension in enumerate(self.axes) if axis in dimension), None)
 
     def without(self, axes: Sequence[str]) -> Spec:
@@ -71,7 +71,7 @@ class Spec:
         )
 
     def text(self, is_open: Sequence[bool]) -> str | None:
-        """As a constraint that leaves dimensions open; None where such a dimension has axes, which no PartitionSpec says."""
+        """As a constraint that leaves dimensions open; None if such a dimension has axes, which no PartitionSpec says."""
         if any(cut and free for cut, free in zip(self.axes, is_open, strict=True)):
             return None
         entries = (
@@ -103,7 +103,7 @@ class Specs:
         self._axes = [n for n, size in enumerate(mesh.sizes) if size > 1]
 
     def of(self, sharding: Sharding | None, rank: int) -> Spec | None:
-        """The spec of an array's sharding, none meaning replicated; None where no PartitionSpec says the same."""
+        """The spec of an array's sharding, none meaning replicated; None if no PartitionSpec says the same."""
         if sharding is None:
             return replicated(rank)
         key = sharding, rank

@@ -35,10 +35,10 @@ class Partitioning:
 
 
 def partitioning_of(compilation: Compilation) -> Partitioning | None:
-    """The steps around the partitioner; None where they were not dumped.
+    """The steps around the partitioner; None if they were not dumped.
 
-    The one before is the last of the same pipeline: pipelines that run inside the partitioner are dumped in between, and
-    where propagation changes nothing it has no dump of its own.
+    The step before is the last one of the same pipeline: pipelines that run inside the partitioner are dumped in between,
+    and propagation has no dump of its own if it changes nothing.
     """
     steps = compilation.steps
     for step in steps:
@@ -51,7 +51,7 @@ def partitioning_of(compilation: Compilation) -> Partitioning | None:
 
 
 def read(step: Step | None) -> hlo.Module | None:
-    """The module of a step, not kept by it; None where it cannot be read."""
+    """Reads the module of a step without caching it; None if it cannot be read."""
     if step is None:
         return None
     known = step.__dict__.get("module")
@@ -64,7 +64,7 @@ def read(step: Step | None) -> hlo.Module | None:
 
 
 def named_mesh(compilation: Compilation, module: hlo.Module) -> FoundMesh | None:
-    """The mesh named by the program before optimization, for its final text; None if it names none."""
+    """The mesh of a final text, with the axis names of the program before optimization; None if it names none."""
     own = mesh_of(module)
     if own is not None and own.has_names and own.source is not MeshSource.GROUPS:
         return own
@@ -78,9 +78,9 @@ def named_mesh(compilation: Compilation, module: hlo.Module) -> FoundMesh | None
 def mesh_for(
     given: DeviceMesh | str | None, after: hlo.Module, others: Iterable[hlo.Module | None]
 ) -> DeviceMesh | None:
-    """The given mesh, else the one of the first text with the program's axis names; the others need not be read then.
+    """The given mesh, else that of the first text with the program's axis names; later texts are then not read.
 
-    Raises ValueError if the given one is not a mesh, or has another number of devices than the module.
+    Raises ValueError if the given text is not a mesh, or if the number of devices is not the module's.
     """
     if given is None:
         return _named(itertools.chain(others, (after,)))
@@ -94,9 +94,9 @@ def mesh_for(
 
 
 def other_mesh(given: DeviceMesh | str | None, texts: Iterable[hlo.Module | None]) -> str:
-    """The mesh that the program names, if the given one is another, and the axes that may be meant.
+    """A note that names the program's own mesh if it differs from the given one, with the axes that may be meant.
 
-    Where no text names axes, that the given ones cannot be compared; else nothing.
+    `UNCHECKED` if no text names axes, so that they cannot be compared; empty if the meshes are equal.
     """
     mesh = parse_mesh(given) if isinstance(given, str) else given
     if mesh is None:
@@ -111,7 +111,7 @@ def other_mesh(given: DeviceMesh | str | None, texts: Iterable[hlo.Module | None
 
 
 def mesh_note(given: DeviceMesh | None, module: hlo.Module, compilation: Compilation | None = None) -> str:
-    """Of a final text what `other_mesh` says, also where it has no collectives; the program has the names."""
+    """The note of `other_mesh` on a final text, with the names of the program before optimization if it was dumped."""
 
     def texts() -> Iterator[hlo.Module | None]:
         yield module

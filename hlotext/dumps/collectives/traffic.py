@@ -42,7 +42,7 @@ class Estimate:
     """Effect of a changed annotation on the traffic."""
 
     change: int | None
-    """Bytes that each device sends more per run, in all; negative for less. None where it would be more than all is."""
+    """Bytes that each device sends more per run, in all; negative for less. None if it would be more than all is."""
     is_sure: bool
     """True if it sends less however the changed operations are carried out, and what they send now is what was estimated."""
     is_less: bool
@@ -51,7 +51,7 @@ class Estimate:
     """Bytes that each device holds more of the results that change, by their number."""
     least: int | None = None
     """Bytes that each device sends less per run however the changed operations are carried out, without what the estimate of
-    today's traffic is wrong by; None where it is not sure."""
+    today's traffic is wrong by; None if it is not sure."""
     placed: Collection[tuple[hlo.Instruction | None, hlo.Instruction | None]] = frozenset()
     """Of the changed operations those, each with an operand, that place this operand otherwise before and after alike."""
     work: float = 0.0
@@ -136,7 +136,7 @@ class Traffic:
             following: Numbers of results that are annotated so with it.
 
         Returns:
-            None where what follows from it is not known.
+            None if what follows from it is not known.
         """
         key = site, node, result, spec, following
         if key not in self._known:

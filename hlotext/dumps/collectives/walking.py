@@ -235,7 +235,7 @@ def _merged(sides: Sides, collective: hlo.Instruction, end: hlo.Instruction) -> 
 
 def _moved_by_others(sides: Sides, end: hlo.Instruction) -> list[hlo.Instruction]:
     """The operation that only moves data, and was carried out by others than itself: a slice across shards becomes
-    permutes, pads and selects. Several where they are alike; empty where none, or different ones, fit."""
+    permutes, pads and selects. Several where they are alike; empty if none, or different ones, fit."""
     if end.opcode not in MOVES:
         return []
     named = [

@@ -43,7 +43,7 @@ class WholeBatch:
     gather: Communication
     lookup: hlo.Instruction
     dimension: int | None
-    """The dimension of the argument that comes in parts; None where the text does not tell."""
+    """The dimension of the argument that comes in parts; None if the text does not tell."""
     devices: int
     """Over so many devices the batch comes in parts."""
     collectives: frozenset[hlo.Instruction]
@@ -140,7 +140,7 @@ class _Spread:
     ) -> tuple[hlo.Instruction, frozenset[hlo.Instruction], frozenset[hlo.Instruction]] | None:
         """The lookup, the collectives that send values of the whole batch, and what is alike on all devices.
 
-        None where no lookup takes the indices, or the dimension is no batch: its elements meet.
+        None if no lookup takes the indices, or the dimension is no batch: its elements meet.
         """
         chain = self._one.start.async_chain
         first = chain[-1] if chain else self._one.start
@@ -169,7 +169,7 @@ class _Spread:
     def _state(
         self, node: hlo.Instruction, at: int, user: hlo.Instruction, to: int, is_whole: bool
     ) -> bool | None:
-        """True if a value has the whole batch, False if it has a device's part; None where that is not known."""
+        """True if a value has the whole batch, False if it has a device's part; None if that is not known."""
         old, new = _size(node, at), _size(user, to)
         opcode = user.opcode.removesuffix("-start").removesuffix("-done")
         if opcode == "all-to-all" and at in (user.attributes.get("dimensions") or ()) and old == new:

@@ -142,7 +142,7 @@ class Chain:
 
 
 def state_of(step: Step, text: str, before: State | None = None) -> State:
-    """A step's text, which has the usual form, with the ids beside it; the one before where that is the same."""
+    """The state of a step from its text in `usual_form`. Returns `before` if the text is the same."""
     if before is not None and before.text == text:
         return before
     return State(text, before, functools.partial(ids_of, step))

@@ -386,5 +386,5 @@ def has_usual_form(text: str) -> bool:
 
 
 def usual_form(text: str) -> str:
-    """A text of any form in that form: itself, or what XLA would print of the module in it. Raises HloSyntaxError."""
+    """Converts a text to XLA's usual form: itself, or the module printed as by XLA. Raises HloSyntaxError."""
     return text if has_usual_form(text) else hlo.parse(text, only=True).to_text()

@@ -1,7 +1,7 @@
-"""hlotext inside JAX: passes during compilation, programs as modules, and modules executed. Extra: `hlotext[jax]`.
+"""hlotext inside JAX: passes during compilation, conversion of programs to modules, execution. Extra: `hlotext[jax]`.
 
-jaxlib reads and prints HLO in this process, and ends the process on text that breaks its invariants; `hlotext.verify` finds
-what it would refuse, so whatever goes to jaxlib is verified first.
+jaxlib parses HLO in this process and aborts the process on text that violates its invariants. `hlotext.verify` detects
+such text, so everything is verified before it is passed to jaxlib.
 """
 
 from hlotext.execution import NotExecutable

@@ -1,9 +1,9 @@
-"""Demands of XLA's backends on a module that a pass hands back to them.
+"""Requirements of XLA's backends on a module returned by a pass.
 
-By the time that JAX's transformations run (on the CPU in both stages, elsewhere behind the scheduler) `CopyInsertion` has
-seen to it that a loop's state, a branch's argument and the program's results lie in buffers of their own. What computes the
-same value is then no longer the same: without its copy, one element of a loop's state overwrites another. A pass that was
-written for any stage knows nothing of that, so copy insertion, as `hlotext.compiler` models it, runs again behind it.
+When JAX runs its transformations (on CPU in both stages, elsewhere after the scheduler), `CopyInsertion` has already given
+the elements of a loop's state, the arguments of branches and the program's results buffers of their own. Equal values are
+then no longer interchangeable: without its copy, one element of a loop's state overwrites another. A pass written for any
+stage does not preserve this, so copy insertion, as modeled by `hlotext.compiler`, runs again after it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class CopyError(RuntimeError):
 
 
 class NotEmittedError(RuntimeError):
-    """A pass brought an operation that the compiler of the platform does not know at this stage."""
+    """A pass created an operation for which the platform's compiler emits no code at this stage."""
 
 
 class ScheduleError(RuntimeError):
-    """A pass before XLA's scheduler added a schedule; copies would be decided by it, and XLA makes another one."""
+    """A pass before XLA's scheduler created a schedule. Copies would be based on it, but XLA then schedules anew."""
 
 
 class DonationError(RuntimeError):
-    """A module that donates arguments, which this jaxlib would forget."""
+    """A pass changed a module that donates arguments, and this jaxlib would lose the donation."""
 
 
 def insert_copies(module: Module, platform: str = "") -> int:
@@ -58,7 +58,7 @@ def _count(module: Module) -> int:
 
 
 def check_emitted(module: Module, platform: str, before: Collection[str]) -> None:
-    """Raises NotEmittedError for a new operation outside of fusions that XLA:CPU makes no thunk of."""
+    """Raises NotEmittedError for a new operation outside fusions for which XLA:CPU has no thunk."""
     if platform_of(module, platform) is not Backend.CPU:
         return
     for computation in module.computations:

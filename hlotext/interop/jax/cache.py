@@ -1,7 +1,7 @@
 """Registered passes and JAX's persistent compilation cache: a part of its key, or the cache off.
 
-The key of an entry is made of the program before compilation, options and versions (`jax._src.cache_key`); of passes it says
-nothing but through its `custom_hook`, which is there for such additions.
+An entry's key is computed from the program before compilation, options and versions (`jax._src.cache_key`). Passes are not
+included, except through `custom_hook`, which exists for such additions.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _PACKAGE = Path(__file__).parents[2]
 
 
 class Entry:
-    """One registered pass, as the cache knows it."""
+    """A registered pass, as seen by the compilation cache."""
 
     def __init__(self, identity: str | None) -> None:
         self.identity = identity
         """Part of the cache key; None if this pass disables the cache."""
 
     def leave(self) -> None:
-        """The pass is no longer registered."""
+        """Removes the pass from the cache key when it is no longer registered."""
         if self in _entries:
             _entries.remove(self)
             _settle()
@@ -68,7 +68,7 @@ def _identity(function: object, cache_key: str | None) -> str | None:
 
 
 def _code_of(function: object) -> str:
-    """A digest of a function's code, so that two passes of one name and one version are told apart; empty for others."""
+    """Digest of a function's code, which distinguishes passes of equal name and version; empty for other objects."""
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return ""
@@ -88,7 +88,7 @@ def _plain(value: object) -> object:
 
 @functools.cache
 def _sources() -> str:
-    """A digest of hlotext's own files: what its passes do changes with them, in development without a new version."""
+    """Digest of hlotext's own files, which change the behavior of its passes, in development without a new version."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(path.read_bytes())
@@ -96,7 +96,7 @@ def _sources() -> str:
 
 
 def _hook() -> bool:
-    """Puts the registered passes into JAX's keys; whether that is possible."""
+    """Adds the registered passes to JAX's cache keys; returns False if this JAX has no hook for that."""
     try:
         from jax._src import cache_key
     except ImportError:
@@ -113,7 +113,7 @@ def _hook() -> bool:
 
 
 def _settle() -> None:
-    """Turns the cache off where a pass needs that, and on again where none does any more."""
+    """Disables the cache if a registered pass requires it, and restores it when none does any more."""
     import jax
     from jax.experimental.compilation_cache import compilation_cache
 

@@ -1,4 +1,4 @@
-"""Choices that are words: refused with what there is, and what was probably meant."""
+"""Validation of string options: the error lists the choices and suggests the closest one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check(what: str, word: str, known: Iterable[str]) -> None:
 
 
 def check_platforms(platforms: Sequence[str] | str | None) -> None:
-    """Raises ValueError for a platform that this JAX has no compiler for, whatever devices there are."""
+    """Raises ValueError for a platform that this JAX does not know, whether or not it has such devices."""
     if platforms is None:
         return
     from jax._src import xla_bridge

@@ -1,4 +1,4 @@
-"""Modules executed on jaxlib's CPU client, in a process of its own, and compared."""
+"""Executes modules on jaxlib's CPU client, in a child process, and compares their results."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from hlotext.ir.nodes.module import Module
 
 
 def run(module: Module, *arrays: Any, timeout: float = 120.0) -> list[np.ndarray[Any, Any]]:
-    """Runs a module of any stage on jaxlib's CPU client and returns its results; a tuple is flattened.
+    """Executes a module of any stage on jaxlib's CPU client and returns its results, with tuples flattened.
 
-    It is compiled and run in a child process, which may die without harm. `hlotext.execution.run` has more options:
-    arguments from a seed, timing, several devices. Raises NotExecutable, with the reason.
+    Compilation and execution happen in a child process, so a crash does no harm. `hlotext.execution.run` has more
+    options: arguments from a seed, timing, several devices. Raises NotExecutable with the reason.
     """
     return execution.run(module, arrays, timeout=timeout).results
 
 
 def random_inputs(module: Module, seed: int = 0) -> list[np.ndarray[Any, Any]]:
-    """Random arguments for a module's entry: small whole numbers, normal floats, either truth value.
+    """Random arguments for a module's entry: small integers, normally distributed floats, and random booleans.
 
-    Those of one device; `run` gives them to each of several. Raises NotExecutable for parameters that are not arrays.
+    They are those of one device; with several devices, `run` passes them to each. Raises NotExecutable for parameters that
+    are not arrays.
     """
     shapes = [parameter.shape for parameter in module.entry.parameters]
     if None in shapes:
@@ -43,11 +44,12 @@ def assert_equivalent(
     seed: int = 0,
     devices: int | None = None,
 ) -> None:
-    """Executes two modules on the same arguments. Raises AssertionError where results differ.
+    """Executes two modules with the same arguments. Raises AssertionError if their results differ.
 
-    Whole numbers and truth values must be equal, floats within `rtol` of the largest value (or of what the type resolves);
-    `rtol=0` compares bits. Each device of several has random arguments of its own (`hlotext.execution.run` says which are
-    equal), and its results are compared; `devices=1` runs programs before partitioning as they are.
+    Integers and booleans must be equal. Floats may differ by `rtol` times the largest finite value of the result, and
+    always by a few units of the type's resolution; `rtol=0` compares bits. On several devices, each has its own random
+    arguments (see `hlotext.execution.run`), and results are compared device by device; `devices=1` executes programs
+    before partitioning as they are.
     """
     counts = [devices or devices_of(module).total or 1 for module in (before, after)]
     assert counts[0] == counts[1], other_devices(*counts)

@@ -1,4 +1,4 @@
-"""Explains the collectives of a jitted program without a dump folder, and proves suggestions by compiling them."""
+"""Explains the collectives of a jitted program without a dump folder, and tests suggestions by compiling them."""
 
 from __future__ import annotations
 
@@ -20,31 +20,33 @@ from hlotext.ir.nodes.module import Module
 
 @attrs.frozen
 class Figures:
-    """One compilation in numbers."""
+    """Figures of one compilation."""
 
     traffic: int | None
-    """Bytes that each device sends per run; None where a size or a trip count is not known."""
+    """Bytes that each device sends per run; None if a size or a trip count is unknown."""
     collectives: int
+    """Number of collectives and transfers in the final text."""
     memory: int | None
-    """Bytes that a device allocates for arguments, results and temporaries, as XLA says; None where it does not."""
+    """Bytes that a device allocates for arguments, results and temporaries, as reported by XLA; None if it reports none."""
     seconds: float | None
-    """Least time of a run on the chip; None without one."""
+    """Lower bound on the time of a run on the chip; None if no chip was given."""
 
 
 @attrs.frozen
 class Trial:
-    """A suggestion, compiled."""
+    """Outcome of compiling the program with one suggestion applied."""
 
     suggestion: dumps.Suggestion
     after: Figures | None
-    """None where it could not be compiled."""
+    """Figures with the suggestion; None if it could not be compiled."""
     before: Figures
+    """Figures of the program as it is."""
     problem: str = ""
-    """Why it could not be compiled; empty where it was."""
+    """Reason why it could not be compiled; empty if it was."""
 
     @property
     def is_spared(self) -> bool:
-        """True if the program with the change sends less in all."""
+        """True if the changed program sends fewer bytes in total. False if that is unknown."""
         if self.after is None or self.after.traffic is None or self.before.traffic is None:
             return False
         return self.after.traffic < self.before.traffic
@@ -70,18 +72,20 @@ def _change(before: int | None, after: int | None) -> str:
 
 @attrs.frozen(eq=False)
 class CollectivesExplanation:
-    """Why a program's collectives are there, and what became of suggestions."""
+    """Causes of a program's collectives, and the outcome of each suggestion that was tried."""
 
     compilation: dumps.Compilation
-    """Its texts are in a folder that is removed with this answer."""
+    """The compilation, in a temporary folder that is deleted with this object."""
     collectives: tuple[dumps.CollectiveCause, ...]
+    """Causes of the collectives of the final text, in its order."""
     figures: Figures
+    """Figures of the program as it is."""
     trials: tuple[Trial, ...]
     """Suggestions that were tried; empty unless requested."""
     _folder: tempfile.TemporaryDirectory[str]
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Raises TypeError: its folder ends with this process."""
+        """Raises TypeError, since the temporary folder belongs to this process."""
         raise TypeError(
             "an explanation owns a temporary folder; send its str, or dump to a folder of your own"
         )
@@ -105,25 +109,25 @@ def explain(
     chip: str | None = None,
     **kwargs: Any,
 ) -> CollectivesExplanation:
-    """Why the collectives of a jitted function are there, and which annotation would spare them.
+    """Explains the collectives of a jitted function, and suggests annotations that would avoid them.
 
-    Compiles once more, with the texts around partitioning dumped into a temporary folder.
+    Compiles the function again, dumping the texts around partitioning to a temporary folder.
 
     Args:
-        function: A function, jitted or not, or a jax `Lowered`.
+        function: A function, jitted or not, or a JAX `Lowered`.
         *args: Its arguments, or `jax.ShapeDtypeStruct`s with shardings; none for a `Lowered`.
-        mesh: The mesh, where neither texts nor arguments name it.
-        try_suggestions: Compiles each suggested annotation of an argument or a result, and says what it changed. Constraints
-            are in the program's source, so they are not tried.
-        chip: The chip whose least time is estimated, `v5e`; None for no times.
+        mesh: The mesh, if neither the texts nor the arguments name it.
+        try_suggestions: Compile the function with each suggested annotation of an argument or result, and report the
+            effect. Constraints are not tried, since they are in the program's source.
+        chip: The chip for which run times are estimated, such as `v5e`; None estimates none.
         **kwargs: Keyword arguments of the function.
 
     Returns:
-        The reasons of all collectives, figures of the compilation, and the trials.
+        The causes of all collectives, figures of the compilation, and the trials.
 
     Raises:
-        ValueError: `try_suggestions` of a `Lowered`, whose arguments cannot be annotated otherwise; a mesh that does not fit.
-        RuntimeError: The compiler dumped nothing, as where it runs on another machine.
+        ValueError: `try_suggestions` with a `Lowered`, whose annotations cannot be changed; or a mesh that does not fit.
+        RuntimeError: The compiler dumped nothing, for example because it runs on another machine.
     """
     is_lowered = hasattr(function, "compile") and not args and not kwargs
     if is_lowered and try_suggestions:
@@ -157,7 +161,7 @@ def _jit(function: Callable[..., Any], **options: Any) -> Any:
 
 @contextmanager
 def _without_cache() -> Iterator[None]:
-    """Compiles anew: what comes from the cache of compilations dumps nothing."""
+    """Disables the compilation cache inside the block, since cached compilations dump nothing."""
     import jax  # as above
 
     was = jax.config.jax_enable_compilation_cache
@@ -177,7 +181,7 @@ def _dumped(folder: str) -> dumps.Compilation:
 
 
 def _distinct(causes: tuple[dumps.CollectiveCause, ...]) -> list[dumps.Suggestion]:
-    """Each change once: several collectives may be spared by one."""
+    """The suggestions without duplicates: one change may avoid several collectives."""
     found: dict[tuple[str, str, str], dumps.Suggestion] = {}
     for one in causes:
         for suggestion in one.suggestions:
@@ -277,11 +281,11 @@ class _Trials:
 
 
 class _NotTriedError(Exception):
-    """A suggestion that cannot be written down here."""
+    """A suggestion that cannot be applied to this function."""
 
 
 def _sharding(now: Any, suggestion: dumps.Suggestion) -> Any:
-    """The sharding of a suggestion on the mesh of what is there now."""
+    """The suggested sharding, on the mesh of the current sharding."""
     import jax  # as above
 
     mesh = getattr(now, "mesh", None)

@@ -1,4 +1,4 @@
-"""Programs changed before XLA optimizes them, and passes tried on texts without any compilation."""
+"""Changes lowered programs before XLA optimizes them, and tries passes on texts without compiling."""
 
 from __future__ import annotations
 
@@ -30,28 +30,29 @@ def _apply(function: Callable[[Module], object] | Pass | Pipeline, module: Modul
 
 
 def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | Pipeline) -> Any:
-    """Changes a lowered program before XLA's optimizations, while multiplications, dots and all-gathers are still separate.
+    """Changes a lowered program before XLA optimizes it, while multiplications, dots and all-gathers are still separate.
 
-    JAX has no stage for passes before XLA's optimizations (0.10.2 and 0.12.0.1 offer `pre_scheduler` and `post_scheduler`
-    alone), so this goes from `jax.stages.Lowered` to a module and back. Donation, shardings and the names of results stay.
-    The result compiles to the changed program, `.compile()(*arguments)`; what was given, and the function that was lowered,
-    keep theirs, whether or not they have run already.
+    JAX runs no passes before XLA's optimizations (0.10.2 and 0.12.0.1 only have `pre_scheduler` and `post_scheduler`), so
+    this converts a `jax.stages.Lowered` to a module and back. Donation, shardings and the names of results are preserved.
+    `.compile()(*arguments)` of the result runs the changed program. The given `Lowered`, and the function that it was
+    lowered from, are not affected, even if they have not been compiled yet.
 
     Args:
-        lowered: What `jax.jit(f).lower(*arguments)` gives.
-        function: Changes the module in place; parameters and results must stay what they are.
+        lowered: The result of `jax.jit(f).lower(*arguments)`.
+        function: Changes the module in place. It must keep the types of parameters and results.
 
     Returns:
-        A lowered program of its own; the given one where the function changed nothing.
+        A new `Lowered`; the given one if the function changed nothing.
 
     Raises:
-        NotExecutable: `verify` refuses what the function made, or XLA does not compile it: a collective of several arrays
-            within `shard_map`, whose sharding XLA's reader of StableHLO gives to each of them (0.10.2 and 0.12.0.1).
-        ValueError: Parameters or results are others than before.
-        NotImplementedError: This JAX keeps lowered programs in another way.
+        NotExecutable: The changed module is rejected by `verify`, or XLA cannot compile it: inside `shard_map`, a
+            collective on several arrays, each of which XLA's StableHLO reader gives the sharding of all (0.10.2 and
+            0.12.0.1).
+        ValueError: The types of parameters or results changed.
+        NotImplementedError: This JAX stores lowered programs differently.
 
     Warns:
-        UserWarning: A sharding was set that Shardy does not read.
+        UserWarning: The function set a sharding that Shardy ignores.
     """
     from jaxlib import _hlo, _jax
     from jaxlib.mlir import ir
@@ -82,7 +83,7 @@ def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | P
 
 
 def _check_partitioned(module: Module, known: Mapping[Instruction, Sharding | None]) -> None:
-    """Raises NotExecutable for what XLA does not compile where Shardy partitions; warns of what Shardy does not read."""
+    """Raises NotExecutable if XLA cannot compile the module with Shardy; warns about shardings that Shardy ignores."""
     if "xla.sdy.meshes" not in module.attributes.get("frontend_attributes", {}):
         return
     is_manual = any(i.attributes.get("custom_call_target") == _TO_LOCAL for i in module.instructions())
@@ -101,9 +102,9 @@ def _check_partitioned(module: Module, known: Mapping[Instruction, Sharding | No
             continue
         if not (constrains and "xla.sdy.sharding" in i.frontend_attributes):
             warnings.warn(
-                f"{i.name}: sharding={i.sharding} has no effect: Shardy partitions this program, and reads "
-                "xla.sdy.sharding of custom calls of Sharding, as with_sharding_constraint writes them "
-                "(shardings of parameters are JAX's)",
+                f"{i.name}: sharding={i.sharding} has no effect: Shardy partitions this program, and only reads the "
+                "frontend attribute xla.sdy.sharding of Sharding custom calls, which with_sharding_constraint creates "
+                "(shardings of parameters are set by JAX)",
                 stacklevel=3,
             )
 
@@ -119,7 +120,7 @@ def _signature(module: Module) -> str:
 
 @attrs.frozen
 class DryRun:
-    """The outcomes of a pass that was tried on copies of modules."""
+    """Outcomes of trying a pass on copies of modules. `str()` is a summary in one line."""
 
     outcomes: tuple[PassOutcome, ...]
 
@@ -128,7 +129,9 @@ class DryRun:
 
 
 def dry_run(function: Callable[[Module], object] | Pass | Pipeline, sources: Iterable[Any]) -> DryRun:
-    """Tries a pass on copies of modules, files, and whatever else `hlotext.load` takes; nothing is compiled.
+    """Tries a pass on copies of modules, files, and anything else that `hlotext.load` accepts; compiles nothing.
+
+    A pass that raises counts as `skipped`, with the error as the reason.
 
     >>> from hlotext.rewrite import Pipeline, parse_passes
     >>> module = hlotext.parse("ENTRY e { x = f32[] parameter(0)  y = f32[] sine(x)  ROOT r = f32[] negate(x) }")

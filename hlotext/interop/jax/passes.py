@@ -1,4 +1,4 @@
-"""Passes in JAX's compiler: registered, kept apart in its compilation cache, and reported where they fail."""
+"""Passes that run inside JAX's compiler: registration, compilation-cache keys, and error reports."""
 
 from __future__ import annotations
 
@@ -42,43 +42,47 @@ def register_pass(
 ) -> Registration:
     """Runs a function, a pass or a pipeline on every module that JAX compiles, until the registration is removed.
 
-    The registration is unique, whatever its name: `remove()` removes this pass only, and may be called twice; as
-    a context manager it removes itself at the end of the block. Its `outcomes` has the result for each module.
+    Registrations are independent, even under the same name: `remove()` removes this pass only. Used as a context manager,
+    a registration removes itself at the end of the block. Its `outcomes` has the result for each module.
 
-    The module is passed as a proto, without text in between: donation and aliasing, the schedule and the bits of
-    constants go along, and fields that modules have no place for are kept from JAX's. A module that the function leaves as it
-    is is not handed back, so it keeps all that it has.
+    Modules are exchanged as protos, never as text, so donation, aliasing, the schedule and the exact bits of constants are
+    preserved; proto fields that `Module` cannot hold are copied from JAX's proto. If the function leaves a module
+    unchanged, JAX continues with its own.
 
-    JAX's persistent compilation cache knows nothing of passes. `cache_key` is a text that changes whenever the pass
-    would do something else (a version): with it programs made with the pass have entries of their own, under that text and
-    the function's own code. A pipeline of
-    hlotext's own passes needs none. Any other pass turns the cache off as long as it is registered, with one warning.
-    What this process has compiled before stays in its memory until `jax.clear_caches()`.
+    JAX's persistent compilation cache does not take passes into account. With a `cache_key`, a text that must change
+    whenever the pass changes its behavior (such as a version), programs compiled with the pass get cache entries of their
+    own, identified by this text and the function's bytecode. A pipeline of hlotext's own passes needs none. Any other pass
+    disables the cache while it is registered, with a warning. Programs that this process has already compiled stay in
+    memory until `jax.clear_caches()`.
 
-    XLA has placed its copies by then (on the CPU in both stages, elsewhere in the second), and a pass may make others
-    necessary: copy insertion, as hlotext models it, runs behind a pass that changed something. Both stages lie behind layout
-    assignment and fusion, so multiplications of scalars, say, may stand in a fusion's body; for a program as JAX wrote it see
-    `change_lowered`.
+    At these stages XLA has already inserted copies (on CPU before both, elsewhere before the second), and a pass may make
+    others necessary, so copy insertion, as modeled by hlotext, runs after every pass that changed the module. Both stages
+    follow layout assignment and fusion; a multiplication, for example, may be inside a fusion. To change a program as JAX
+    wrote it, use `change_lowered`.
 
     Args:
         function: Changes a module in place.
-        name: What messages call the pass; None: the function's or the pipeline's own name.
+        name: Name of the pass in messages; None uses that of the function or pipeline.
         stage: `pre_scheduler` or `post_scheduler` (JAX's `PipelineStage`).
-        platforms: As in JAX, `cpu` for one; None: all.
-        cache_key: The version of the pass in JAX's persistent cache.
-        may_drop_copies: Whether copies that the pass takes away stay away: the pass knows what it does. XLA may compute
-            something else without one, or end the process.
-        on_error: `raise`: what the function raises, JAX raises from the compilation, with the name of the pass and the
-            line of the function. `skip`: the module is compiled as it was before the pass, and a RuntimeWarning names
-            pass, module and reason.
-        keep_donation: Whether modules that donate arguments stay as they are where this jaxlib forgets donation in what a
-            pass hands back (0.10.2 and 0.12.0.1 do). Else a warning says it once, before the compilation goes on.
-        dry_run: Whether every module is compiled as it was, and `outcomes` only tell what would have been changed.
+        platforms: Platforms as in JAX, such as `cpu`; None runs the pass on all.
+        cache_key: Version of the pass, for the keys of JAX's persistent cache.
+        may_drop_copies: Do not restore copies that the pass removes. Without a copy that is needed, XLA may compute wrong
+            results or crash.
+        on_error: `raise`: an exception in the function aborts the compilation, with the name of the pass and the line of
+            the function. `skip`: the module is compiled as it was before the pass, and a RuntimeWarning gives the pass,
+            the module and the reason.
+        keep_donation: Never change a module that donates arguments if this jaxlib loses the donation of modules returned
+            by a pass, as 0.10.2 and 0.12.0.1 do: such a change counts as an error. Otherwise the donation is lost, with
+            one warning.
+        dry_run: Compile every module as it was; `outcomes` then shows which ones would have been changed.
+
+    Returns:
+        The registration.
 
     Raises:
-        ValueError: A stage, platform or choice that does not exist, or a pass that belongs before layouts are final.
-        NotImplementedError: A JAX without `jax.extend.xla`, or a compiler that takes passes but never runs them, as that of
-            GPUs may.
+        ValueError: Unknown stage, platform or choice, or a pass that must run before layouts are final.
+        NotImplementedError: This JAX has no `jax.extend.xla`, or its compiler accepts passes but never runs them, as may
+            be the case on GPU.
     """
     try:
         from jax.extend import xla
@@ -128,9 +132,9 @@ class _Work:
     function: ModulePass | Pipeline
     registration: Registration
     is_placed: bool
-    """True if XLA has placed its copies, and they are to be right again behind the pass."""
+    """True if XLA has already inserted copies, so that they must be updated after the pass."""
     platform: str
-    """The only platform; empty: as the module tells."""
+    """The only platform; empty to detect it from the module."""
     is_skipping: bool
     keeps_donation: bool
     is_dry: bool
@@ -138,7 +142,7 @@ class _Work:
     has_warned: bool = False
 
     def transform(self, proto: bytes) -> bytes | None:
-        """The changed module; None where the compiler is to go on with the one that it has."""
+        """The changed module; None for the compiler to continue with its own."""
         name = "a module that could not be read"
         try:
             module = module_of_proto(proto)
@@ -155,7 +159,7 @@ class _Work:
         return None if self.is_dry else new
 
     def _changed(self, module: Module, proto: bytes) -> bytes | None:
-        """The module behind the pass; None where that changed nothing. Raises whatever the pass raises."""
+        """The module after the pass; None if nothing changed. Raises whatever the pass raises."""
         before, was_scheduled = module.revision, module.is_scheduled
         opcodes = {i.opcode for i in module.instructions()}
         function = self.function
@@ -176,7 +180,7 @@ class _Work:
         return new
 
     def _donation(self, module: str) -> None:
-        """Says that donation is lost, or raises where it is to be kept."""
+        """Warns that donation is lost, or raises DonationError if it must be kept."""
         lost = "this jaxlib loses donation (input_output_alias, buffer_donor) in modules that a pass changes"
         if self.keeps_donation:
             raise DonationError(f"{lost}, and {module} donates arguments")
@@ -195,7 +199,7 @@ class _Work:
 
 
 def _warn(text: str) -> None:
-    """A warning from inside the compiler, which must not end the compilation where warnings are errors."""
+    """Warns from inside the compiler, without aborting the compilation if warnings are errors."""
     try:
         warnings.warn(text, RuntimeWarning, stacklevel=2)
     except RuntimeWarning:
@@ -203,7 +207,7 @@ def _warn(text: str) -> None:
 
 
 def _place_of(error: BaseException, code: CodeType | None) -> str:
-    """The line of the user's own code in which an error came up: the innermost one outside of hlotext."""
+    """The line of the user's code that raised an error: the innermost frame outside hlotext and installed packages."""
     found = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename

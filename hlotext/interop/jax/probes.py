@@ -1,6 +1,6 @@
 """Probes compilers with a small program for their handling of registered passes.
 
-Some accept passes and never run them (as the GPU's may), some lose donation in the module that a pass returns.
+Some accept passes but never run them (possibly on GPU), and some lose donation in the module that a pass returns.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _hearing: dict[tuple[str, Any], bool] = {}
 
 
 def check_heard(stage: Any, platforms: Sequence[str] | str | None) -> None:
-    """Raises NotImplementedError where a compiler that is to run a pass takes it and never calls it, as the GPU's may.
+    """Raises NotImplementedError if a platform's compiler accepts passes but never runs them, as may be the case on GPU.
 
-    Asked are the compilers of the platforms named that are there, or of the one that JAX takes by default: a program of one
-    addition is compiled. The CPU's is known to run passes.
+    Compiles a single addition for each available platform that is named, by default for JAX's default one. The CPU
+    compiler is known to run passes.
     """
     import jax
 
@@ -36,7 +36,7 @@ def check_heard(stage: Any, platforms: Sequence[str] | str | None) -> None:
 
 
 def _hears(platform: str, stage: Any) -> bool:
-    """True if the compiler of a platform runs what is registered; so it is where there is no such device."""
+    """True if a platform's compiler runs registered passes; also if there is no such device."""
     known = _hearing.get((platform, stage))
     if known is not None:
         return known
@@ -72,9 +72,9 @@ _forgetting: dict[tuple[str, Any], bool] = {}
 
 
 def forgets_donation(stage: Any, platforms: Sequence[str] | str | None) -> bool:
-    """True if the compiler goes on without donation in a module that a pass hands back, be it byte for byte the same.
+    """True if the compiler drops donation from a module that a pass returns, even if it is identical byte for byte.
 
-    Asked is the platform named, else the one that JAX takes by default, once in a process.
+    Probes the named platform, else JAX's default one, once per process.
     """
     import jax
 

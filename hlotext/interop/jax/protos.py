@@ -1,4 +1,4 @@
-"""Modules of jaxlib's protos and protos of modules, with no text in between; and the modules of jitted functions."""
+"""Converts between modules and jaxlib's protos, without text in between; and jitted functions to modules."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from hlotext.verify import verify
 
 
 def module_of_proto(proto: bytes) -> Module:
-    """The module of a serialized `HloModuleProto`; constants to the bit."""
+    """Reads a module from a serialized `HloModuleProto`. Constants are exact to the bit. Raises ProtoError."""
     return read_module(proto)
 
 
 def proto_of_module(module: Module, like: bytes = b"") -> bytes:
-    """The serialized `HloModuleProto` of a module. Raises NotExecutable for what `verify` refuses.
+    """Serializes a module to an `HloModuleProto`. Raises NotExecutable if `verify` rejects the module.
 
-    Modules have no place for some fields (cross-program prefetches, parameters' and results' shardings after partitioning,
-    the device assignment ...): one that was read from a proto brings its own; for others they are taken from `like`.
+    Some fields have no place in a module (cross-program prefetches, shardings of parameters and results after
+    partitioning, the device assignment, etc.). A module that was read from a proto keeps its own; otherwise they are
+    copied from the serialized proto `like`.
     """
     _check(module)
     try:
@@ -33,7 +34,9 @@ def proto_of_module(module: Module, like: bytes = b"") -> bytes:
 
 
 def from_jax(jitted: Any, *args: Any, stage: str = "before", **kwargs: Any) -> Module:
-    """The module of a jitted function for these arguments, before or after XLA's optimizations.
+    """The module of a jitted function for these arguments, `stage` (`before` or `after`) XLA's optimizations.
+
+    Raises ValueError for another stage.
 
     >>> import jax
     >>> from_jax(jax.jit(lambda x: x + 1), 1.0).entry.root.opcode  # doctest: +SKIP
@@ -59,7 +62,7 @@ _NO_DONATION = {8: b"\x42\x00", 18: b"\x92\x01\x00"}
 
 
 def proto_fields(proto: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes, tag included, of each field of a serialized message. Raises ProtoError."""
+    """Yields the number and the bytes, including the tag, of each field of a serialized message. Raises ProtoError."""
     start = 0
     for number, _, _, end in wire.scan(proto, 0, len(proto)):
         yield number, proto[start:end]
@@ -67,7 +70,7 @@ def proto_fields(proto: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def donates(proto: bytes) -> bool:
-    """True if a serialized `HloModuleProto` lets the program use arguments' buffers again."""
+    """True if a serialized `HloModuleProto` donates or aliases an argument's buffer."""
     return any(raw != _NO_DONATION.get(number, raw) for number, raw in proto_fields(proto))
 
 

@@ -24,19 +24,20 @@ _MOST_OUTCOMES = 10_000
 
 @attrs.frozen
 class PassOutcome:
-    """One module on its way through a pass."""
+    """Outcome of a registered pass for one module."""
 
     module: str
+    """Name of the module."""
     what: str
     """`changed`, `unchanged` or `skipped`."""
     reason: str = ""
-    """The error because of which it was skipped, else empty."""
+    """The error, if the module was skipped; else empty."""
 
 
 def summary(outcomes: Iterable[PassOutcome]) -> str:
-    """The outcomes in one line.
+    """Summarizes outcomes in one line.
 
-    >>> summary([Outcome("jit_f", "changed"), Outcome("jit_g", "skipped", "KeyError: 1")])
+    >>> summary([PassOutcome("jit_f", "changed"), PassOutcome("jit_g", "skipped", "KeyError: 1")])
     'changes 1 of 2 modules, skips 1'
     """
     counts = Counter(outcome.what for outcome in outcomes)
@@ -45,10 +46,10 @@ def summary(outcomes: Iterable[PassOutcome]) -> str:
 
 
 class Registration:
-    """A pass that runs in JAX's compiler until it is removed: by `remove()`, or at the end of a `with` block.
+    """A pass that runs in JAX's compiler until it is removed, by `remove()` or at the end of a `with` block.
 
-    JAX knows transformations by name and takes them off by name. Each registration has a name of its own, so that removing
-    one leaves every other, be it of the same function.
+    JAX identifies transformations by name. Each registration uses a unique name, so removing it affects no other, not even
+    one of the same function.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Registration:
         self.label = label
         """Name of the pass in messages."""
         self.outcomes: deque[PassOutcome] = deque(maxlen=_MOST_OUTCOMES)
-        """The modules that the pass has seen, the last ten thousand of them, with what became of each."""
+        """Outcome for each module that the pass was given; the last 10,000."""
         self._stage = stage
         self._platforms = platforms
         self._entry = entry
@@ -67,13 +68,13 @@ class Registration:
         self._is_active = True
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Raises TypeError: there is no copy of it, nor can it be sent."""
+        """Raises TypeError, since a registration can neither be copied nor sent to another process."""
         raise TypeError(
             "a registration refers to a pass in this process's compiler; register the pass in the other process"
         )
 
     def summary(self) -> str:
-        """The count of the modules that the pass changed, or would have changed in a dry run, in one line."""
+        """One line with the number of modules that the pass changed, or would have changed in a dry run."""
         return summary(self.outcomes)
 
     @property
@@ -82,7 +83,7 @@ class Registration:
         return self._is_active
 
     def remove(self) -> bool:
-        """Takes the pass off; whether it was still on. What it was in the cache's key goes with it. May be called again."""
+        """Removes the pass, also from the compilation-cache key. Returns False if it was already removed."""
         with self._lock:
             if not self._is_active:
                 return False
@@ -97,7 +98,7 @@ class Registration:
             return True
 
     def add(self, function: Transformation, what: str = "") -> None:
-        """Registers a transformation as a part of this. It does nothing once this is removed, whoever still calls it."""
+        """Registers a transformation as part of this registration. It does nothing once the registration is removed."""
         from jax.extend import xla
 
         name = f"{self.label} {self._number}{what and f': {what}'}"
@@ -119,7 +120,7 @@ class Registration:
         self.remove()
 
     def __call__(self) -> bool:
-        """As `remove`: what `register_pass` gave before was called."""
+        """Deprecated alias of `remove`, from when `register_pass` returned a function."""
         warnings.warn(
             "calling a registration is deprecated and will be removed in hlotext 0.2; use its remove(), or `with`",
             DeprecationWarning,

@@ -33,7 +33,7 @@ ENTRY_LAYOUT = "entry_computation_layout"
 
 
 class ModuleAttributes(MutableMapping[str, Any]):
-    """The attributes of a module's header, a live view: a change is printed, and raises EditError where it cannot be."""
+    """The attributes of a module's header, a live view: a change is printed, and raises EditError if it cannot be."""
 
     __slots__ = ("_module",)
 

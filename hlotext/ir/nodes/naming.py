@@ -62,7 +62,7 @@ class NameUniquer:
 
 
 def _split(name: str) -> tuple[str, int | None]:
-    """Stem and number of a name; None where it has none."""
+    """Stem and number of a name; None if it has none."""
     match = _NUMBERED.fullmatch(name)
     if match is None or len(match[2]) > 20 or (number := int(match[2])) not in _NUMBERS:
         return name, None

@@ -73,7 +73,7 @@ class Source:
 
     @functools.cached_property
     def _lines_counted(self) -> list[int] | None:
-        """Line ends before each multiple of `_STRIDE`, as far as they were asked for; None where some are CR."""
+        """Line ends before each multiple of `_STRIDE`, as far as they were asked for; None if some are CR."""
         return None if "\r" in self.text else [0]
 
     @functools.cached_property

@@ -253,7 +253,7 @@ class Opcode(Value):
     attributes: tuple[AttributeUse, ...] = ()
     """Its own attributes in print order, called computations included; then come the common attributes."""
     shape_rule: str | None = None
-    """Name of the shape inference rule; None where operands and attributes say nothing of the result."""
+    """Name of the shape inference rule; None if operands and attributes say nothing of the result."""
     cost_rule: str | None = None
     """Name of the rule by which its operations and bytes are counted (`hlotext.cost`)."""
     shape_optional: bool = False
@@ -283,7 +283,7 @@ class Opcode(Value):
     keeps_types: bool = False
     """Element types of the result are exactly the inferred ones, also where precisions mix (`ShapeVerifier`)."""
     operand_types: frozenset[TypeKind] | None = None
-    """Kinds of element type that an elementwise opcode accepts; None where its rule says more than kinds."""
+    """Kinds of element type that an elementwise opcode accepts; None if its rule says more than kinds."""
     commutes: bool = False
     """Two operands may be exchanged."""
 

@@ -68,7 +68,7 @@ ESCAPED_RECOVERY = date(2026, 7, 10)
 SINGLE_DEVICE = date(2026, 8, 23)
 """One device is `single_device[device_id=N]`, before `maximal_mesh[device_id=N]`. Seen since this day."""
 CALL_HIERARCHY = date(2026, 8, 23)
-"""`origin=` has a call hierarchy, which is empty where `[synthetic_call]` was printed before. Seen since this day."""
+"""`origin=` has a call hierarchy, which is empty if `[synthetic_call]` was printed before. Seen since this day."""
 TILED_REDUCTIONS = date(2026, 7, 17)
 """Shardings by tiles print in their metadata how unreduced parts are to be reduced."""
 CPU_MOVES_BF16 = date(2026, 8, 23)

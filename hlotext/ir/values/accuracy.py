@@ -30,7 +30,7 @@ class ResultAccuracy(Value):
 
     mode: ResultAccuracyMode = ResultAccuracyMode.DEFAULT
     tolerance: Tolerance | None = None
-    """None where the mode says it."""
+    """None if the mode says it."""
 
     def __str__(self) -> str:
         if self.tolerance is not None:

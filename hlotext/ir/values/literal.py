@@ -50,7 +50,7 @@ class Literal:
     unknown_text: str | None = None
     """Text of a value with an unknown element type; None otherwise."""
     _values: np.ndarray[Any, Any] | Callable[[], np.ndarray[Any, Any]] | None = None
-    """The elements, flat and row-major, or what makes them; the one given if `is_bare`; None where no array is known."""
+    """The elements, flat and row-major, or what makes them; the one given if `is_bare`; None if no array is known."""
 
     # ---- making literals
 

@@ -68,7 +68,7 @@ class Mesh(Value):
             raise ValueError(f"the mesh has no axis '{name}' (its axes: {known})") from None
 
     def axis_size(self, axis: AxisRef) -> int:
-        """Number of devices along an axis or a part of one. Raises ValueError where the mesh lacks it."""
+        """Number of devices along an axis or a part of one. Raises ValueError if the mesh lacks it."""
         size = self.axes[self.axis_number(axis.name)].size
         return size if axis.sub_axis_info is None else axis.sub_axis_info.size
 
@@ -137,7 +137,7 @@ class AxisRef(Value):
 
 
 def check_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> None:
-    """Raises ValueError where XLA would abort: an unknown axis, a part that does not fit, an overlap."""
+    """Raises ValueError if XLA would abort: an unknown axis, a part that does not fit, an overlap."""
     sizes = {axis.name: axis.size for axis in mesh.axes}
     earlier_of: dict[str, list[AxisRef]] = {}
     for axis in axes:

@@ -50,7 +50,7 @@ class NamedSharding(Sharding):
     """Axes that the program shards manually."""
     metadata: tuple[Metadata, ...] = ()
     unreduced_kind: str = ""
-    """`max` or `min` where `unreduced_axes` are not summed; for a sum `sum`, or empty where the text has no word."""
+    """`max` or `min` where `unreduced_axes` are not summed; for a sum `sum`, or empty if the text has no word."""
     names_unreduced: bool = attrs.field(default=False, eq=False)
     """A short `unreduced` names its axes where the mesh has others, of size 1: XLA does since July 2026, and before
     does not read it."""
@@ -254,7 +254,7 @@ def _without_tiles(sharding: OpSharding) -> NamedSharding:
 def _assigned(
     positions: IotaTileAssignment, assignment: DeviceList | IotaTileAssignment
 ) -> DeviceList | IotaTileAssignment:
-    """The device ids of a mesh in the order of positions in it. Raises ValueError where there are not as many."""
+    """The device ids of a mesh in the order of positions in it. Raises ValueError if there are not as many."""
     count = positions.num_devices
     if assignment.num_devices != count or count > MOST_DEVICES:
         raise ValueError(f"{assignment.num_devices} device ids do not match a mesh of {count} devices")

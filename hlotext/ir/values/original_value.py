@@ -28,7 +28,7 @@ class OriginalArray(Value):
 
 
 OriginalNode: TypeAlias = Union[OriginalArray, tuple["OriginalNode", ...], None]  # noqa: UP007 (it names itself)
-"""One array, None where it has no counterpart, or a tuple of these."""
+"""One array, None if it has no counterpart, or a tuple of these."""
 
 
 @attrs.frozen(repr=False)

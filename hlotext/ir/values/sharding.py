@@ -86,7 +86,7 @@ class Sharding(Value):
 
     @property
     def num_devices(self) -> int | None:
-        """Over how many devices the value is spread; None where the text does not say, as `{replicated}` does not."""
+        """Over how many devices the value is spread; None if the text does not say, as `{replicated}` does not."""
         return None
 
     @property
@@ -123,7 +123,7 @@ class Sharding(Value):
 
         Numbers are positions in the device assignment, not device ids. Devices without a part are missing. If the array is
         replicated and neither the text nor `num_devices` gives the number of
-        devices, every number has a part, and `len` raises ValueError (`Everywhere`). Raises ValueError where nothing can be
+        devices, every number has a part, and `len` raises ValueError (`Everywhere`). Raises ValueError if nothing can be
         told (manual and
         unknown shardings), for tuples, and where the sharding is none of such a shape.
         """
@@ -236,7 +236,7 @@ class OpSharding(Sharding):
 
     @property
     def tile_dimensions(self) -> tuple[int, ...]:
-        """Number of tiles along each dimension of the array; empty where it is not tiled."""
+        """Number of tiles along each dimension of the array; empty if it is not tiled."""
         if self.tile_assignment is None:
             return ()
         dims = self.tile_assignment.dimensions

@@ -68,9 +68,9 @@ class BlockScalingConfig(Value):
     """`block_scaling_config=` (`BlockScalingConfig`), in text from the middle of 2026 on."""
 
     lhs: OperandBlockScaling | None = None
-    """None where it is not scaled."""
+    """None if it is not scaled."""
     rhs: OperandBlockScaling | None = None
-    """None where it is not scaled."""
+    """None if it is not scaled."""
 
     def __str__(self) -> str:
         sides = (("lhs", self.lhs), ("rhs", self.rhs))

@@ -144,7 +144,7 @@ class IotaTileAssignment(Value):
     def pieces(self) -> list[list[tuple[int, int]]] | None:
         """For each dimension its parts as (size, stride of the device ids), major to minor.
 
-        None where a dimension ends inside a reshaped one, so that no part has a stride.
+        None if a dimension ends inside a reshaped one, so that no part has a stride.
         """
         return _cut(self.dimensions, _merged(self.reshape_dims, self.transpose_perm))
 
@@ -194,7 +194,7 @@ def _from_axes(dimensions: tuple[int, ...], axes: list[tuple[int, int]]) -> Iota
 
 
 def _cut(dimensions: tuple[int, ...], axes: list[tuple[int, int]]) -> list[list[tuple[int, int]]] | None:
-    """The (size, stride) pieces of each dimension, major to minor; None where one cuts an axis unevenly."""
+    """The (size, stride) pieces of each dimension, major to minor; None if one cuts an axis unevenly."""
     left = axes[::-1]
     pieces: list[list[tuple[int, int]]] = []
     for dimension in dimensions:

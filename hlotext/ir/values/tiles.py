@@ -33,7 +33,7 @@ class Everywhere(Mapping[int, Slices]):
 def shard_sizes(dimensions: Sequence[int], tiles: Sequence[int]) -> tuple[int, ...]:
     """Sizes of one tile, the same for all: what divides unevenly is rounded up (`HloSharding::TileShape`).
 
-    Raises ValueError where there are not as many of one as of the other, and for no tiles.
+    Raises ValueError if there are not as many of one as of the other, and for no tiles.
     """
     if len(dimensions) != len(tiles):
         raise ValueError(
@@ -52,7 +52,7 @@ def device_slices(
     """The part that each device holds, by its number in the assignment.
 
     `devices` are row-major over the tiles and then over the devices that share a tile. The last tiles of a dimension may
-    hold less than the others, or nothing. Raises ValueError where `shard_sizes` does, for an unbounded dimension, for a
+    hold less than the others, or nothing. Raises ValueError if `shard_sizes` does, for an unbounded dimension, for a
     number of devices that does not fit, for a device that holds two tiles, and for more than 2^20 devices.
     """
     sizes = shard_sizes(dimensions, tiles)

@@ -1,1 +1,1 @@
-"""Forms of what merged rules find, one in each file: rules without codes of their own."""
+"""Parts of merged rules, one per file: each finds one form of a rule's finding and has no code of its own."""

@@ -100,7 +100,7 @@ _LEAST = 8
 
 
 def _steps(body: Computation, counts: Mapping[Instruction, int | None]) -> list[Instruction] | None:
-    """The operations of a round, those of calls and of short loops inside as often as they run; None where a loop is long."""
+    """The operations of a round, those of calls and of short loops inside as often as they run; None if a loop is long."""
     found: list[Instruction] = []
     for one in body:
         if one.opcode not in ("call", "while"):

@@ -58,7 +58,7 @@ class WideCollective(Rule):
 
 
 def _needed(value: Instruction, start: Instruction, count: int) -> tuple[int, int, str] | None:
-    """Bits of the elements that are sent, bits that do, and why; None where they are as wide as they must be."""
+    """Bits of the elements that are sent, bits that do, and why; None if they are as wide as they must be."""
     own = _bits(value)
     needed, where = (_sent(start, own) if count == 1 else None), "converted from"
     if needed is None:
@@ -67,7 +67,7 @@ def _needed(value: Instruction, start: Instruction, count: int) -> tuple[int, in
 
 
 def _sent(start: Instruction, own: int) -> int | None:
-    """Bits of the elements before they were widened in order to be sent; None where they were not."""
+    """Bits of the elements before they were widened in order to be sent; None if they were not."""
     if len(start.operands) != 1 or _bits(start.operands[0]) != own:
         return None
     made = source(Value(start.operands[0]), MOVES).instruction
@@ -77,7 +77,7 @@ def _sent(start: Instruction, own: int) -> int | None:
 
 
 def _used(value: Instruction) -> int | None:
-    """Bits of the widest type that all uses convert the elements to; None where one of them takes them as they are."""
+    """Bits of the widest type that all uses convert the elements to; None if one of them takes them as they are."""
     if leaves_by(value, _VIEWS):
         return None
     bits = [_bits(user) if user.opcode == "convert" else 0 for user, _ in uses(value, _VIEWS)]

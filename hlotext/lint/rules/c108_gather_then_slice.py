@@ -81,7 +81,7 @@ class GatherThenSlice(Rule):
             )
 
     def _kept(self, value: Instruction, context: Context) -> float | None:
-        """The part of an array that is used; None where all is, or where the array is small."""
+        """The part of an array that is used; None if all is, or where the array is small."""
         if value.shape is None or not value.shape.is_array or size_of(value.shape) < self.min_bytes:
             return None
         asked = demands(context.module).get(value)

@@ -34,7 +34,7 @@ class GatheredForFewRows(Rule):
 def _products_of(
     one: Communication, by_place: dict[tuple[Instruction, Instruction], Product]
 ) -> list[tuple[Product, int]]:
-    """The products that read a gathered array, with the number of its operand; empty where anything else does."""
+    """The products that read a gathered array, with the number of its operand; empty if anything else does."""
     found: list[tuple[Product, int]] = []
     for value in results(one):
         if value.is_root:

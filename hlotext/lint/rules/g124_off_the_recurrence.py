@@ -177,7 +177,7 @@ class _Additions:
 
 
 def _additions(product: Product, value: Value, body: _Body) -> _Additions | None:
-    """The sums that a product with an operand is only added to, where rows of it are known; None where there are none.
+    """The sums that a product with an operand is only added to, where rows of it are known; None if there are none.
 
     Compilers join products that share an operand, as gradients do. On GPU the product of one operand alone adds to its sum.
     """

@@ -137,7 +137,7 @@ class Padding(Rule):
         )
 
     def _padded(self, array: Shape) -> tuple[int, int] | None:
-        """The bytes that an array takes and those of its values; None where padding makes little of it.
+        """The bytes that an array takes and those of its values; None if padding makes little of it.
 
         What lies in the chip's own memory for a while is the compiler's business.
         """

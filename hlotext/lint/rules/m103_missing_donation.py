@@ -185,7 +185,7 @@ def _told(least: int, most: int) -> str:
 
 
 def _saved(found: list[Update], context: Context) -> tuple[int, int] | None:
-    """By how much memory is less when they are donated, at least and at most; None where it cannot be told.
+    """By how much memory is less when they are donated, at least and at most; None if it cannot be told.
 
     On this schedule, of what lives at the peak and of what is assigned, fragments included. The CPU compiler inserts copies
     before it has a schedule: where something reads an argument that its new value does not need, it may hold a copy of it
@@ -303,7 +303,7 @@ def _is_read(parameter: Instruction, writer: Instruction) -> bool:
 
 
 def _copy(one: Update) -> Instruction | None:
-    """The copy of the whole argument within main memory, over which its new value is written; None where there is none.
+    """The copy of the whole argument within main memory, over which its new value is written; None if there is none.
 
     A copy into a chip's fast memory stays, whether the argument is donated or not.
     """

@@ -190,7 +190,7 @@ def _reorders(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
 
 
 def _gather_of(value: Value, slot: int, rounds: Rounds) -> Instruction | None:
-    """The operation that gathers all rows of a slot, perhaps updated before, for the next iteration; None where none does."""
+    """The operation that gathers all rows of a slot, perhaps updated before, for the next iteration; None if none does."""
     found: Instruction | None = None
     for _ in range(_MOST_STEPS):
         value = entered(value)

@@ -142,7 +142,7 @@ def _read_instead(path: _Path, count: int, context: Context) -> float:
 def _path(slot: int, rounds: Rounds) -> _Path | None:
     """The instructions between an invariant array's slice and the same slice of the slot, the writer first.
 
-    None where it is no such update: a slice of an array of the same size, changed in a small part, is written to the slot.
+    None if it is no such update: a slice of an array of the same size, changed in a small part, is written to the slot.
     """
     given = rounds.given[slot]
     path: dict[Instruction, None] = {}

@@ -147,7 +147,7 @@ def _repeated(one: Instruction) -> Instruction | None:
 
 
 def _readers(one: Instruction) -> list[Instruction]:
-    """Batched products that read a written array, whose batch can be split into groups; empty where anything else does."""
+    """Batched products that read a written array, whose batch can be split into groups; empty if anything else does."""
     found: list[Instruction] = []
     pending = [one]
     while pending and len(found) < _MOST_USERS:

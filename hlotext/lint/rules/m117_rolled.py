@@ -203,7 +203,7 @@ def _rolled_again(parts: list[Value], along: int) -> Instruction | None:
 
 
 def _moved(value: Value, deepest: int) -> Instruction | None:
-    """The array that all elements of a value are elements of, moved by slices and concatenations; None where they are of
+    """The array that all elements of a value are elements of, moved by slices and concatenations; None if they are of
     several, or computed."""
     made = source(value, VIEWS)
     one = made.instruction

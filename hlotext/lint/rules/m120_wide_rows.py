@@ -69,7 +69,7 @@ def _rows_of(
 ) -> _Rows | None:
     """Uses of the rows of a product that are much wider than what they are made of; the rows are what is reduced.
 
-    None where the product is one of a loop's, and either operand is already a block of each iteration's own.
+    None if the product is one of a loop's, and either operand is already a block of each iteration's own.
     """
     whole = result_elements(product.dot)
     sides = ((product.columns, product.operands[0]), (product.rows, product.operands[1]))

@@ -104,9 +104,14 @@ def joined(read: Assignment, computed: Assignment) -> Assignment:
 
 
 def read(texts: Mapping[str, str], module: Module | None = None) -> Assignment:
-    """Parses an assignment from the texts of XLA's files, by suffix, and their module.
+    """Parses a buffer assignment from the contents of XLA's files.
 
-    Raises MemoryModelError for texts of another kind or module.
+    Args:
+        texts: Contents of the files, by suffix (`companion_files.SUFFIXES`).
+        module: Their module; None if only the files are known.
+
+    Raises:
+        MemoryModelError: A text is not such a file, or is of another module.
     """
     notes = Notes()
     head, *rest = parted(texts.get(companion_files.ALLOCATIONS, ""))
@@ -184,7 +189,7 @@ class _Joiner:
         return backend_of(self.module) if self.module is not None and self.module.computations else None
 
     def _check(self, ranges: RangeRecords, values: list[ValueRecord]) -> None:
-        """Raises MemoryModelError where hardly a name is known: files of another module."""
+        """Raises MemoryModelError if hardly a name is known: files of another module."""
         if self.module is None:
             return
         names = {*ranges.schedule, *(record.short.name for record in values)}

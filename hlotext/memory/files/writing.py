@@ -16,7 +16,7 @@ from hlotext.memory.values import Value
 
 
 def texts(assignment: Assignment) -> Mapping[str, str]:
-    """Prints an assignment as XLA's four files, by suffix (`places.SUFFIXES`).
+    """Prints an assignment as XLA's four files, by suffix (`companion_files.SUFFIXES`).
 
     An assignment read from files is reproduced byte for byte in today's format, except for op lines, which are printed
     from the text; in compact texts they lack the names of tuple elements. For a computed assignment, ids are hlotext's

@@ -41,7 +41,7 @@ _SHAPES = caches.Cache(1 << 13)
 
 @functools.cache
 def _decisive(row: Opcode) -> tuple[str, ...] | None:
-    """The attributes that decide a shape beside the operands; None where computations, devices or a stated shape do."""
+    """The attributes that decide a shape beside the operands; None if computations, devices or a stated shape do."""
     rule = rule_of(row.name)
     if rule is None or rule.open is not Open.NOTHING or row.payload is not Payload.OPERANDS:
         return None

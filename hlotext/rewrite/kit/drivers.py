@@ -121,7 +121,7 @@ class Driver:
         return self._by_opcode.get(opcode, self._of_any)
 
     def visit(self, i: Instruction, rules: Iterable[tuple[RewriteRule, bool]]) -> bool:
-        """Tries these rules on an instruction until one applies. Raises RewriteError where there were too many rewrites."""
+        """Tries these rules on an instruction until one applies. Raises RewriteError if there were too many rewrites."""
         if self.stops_at is not None and self.total >= self.stops_at:
             return False
         profile, rewrite = self.profile, self.rewrite
@@ -181,10 +181,10 @@ class Driver:
 
 
 class PostOrder:
-    """Comes by every instruction of a computation, operands first (`DfsHloRewriteVisitor`).
+    """Visits every instruction of a computation in post-order, operands first (`DfsHloRewriteVisitor`).
 
-    The walk looks at operands when it first comes to an instruction, so that what a replacement makes is visited only where
-    somebody else uses it too; see `HloComputation::Accept`.
+    The operands of an instruction are determined when the walk first reaches it, so instructions created by a replacement
+    are visited only if something else uses them too; see `HloComputation::Accept`.
     """
 
     def __init__(self, visit: Callable[[Instruction], object]) -> None:
@@ -193,11 +193,11 @@ class PostOrder:
         self._entered: set[Instruction] = set()
 
     def mark_visited(self, i: Instruction) -> None:
-        """Keeps the walk from an instruction that was just made (`SetVisited`)."""
+        """Excludes a new instruction from the walk (`SetVisited`)."""
         self._visited.add(i)
 
     def visit_again(self, i: Instruction) -> None:
-        """Lets the walk come by once more, as if an instruction were new, where something that it comes to uses it."""
+        """Treats an instruction as unvisited, so that the walk visits it again if it reaches a user of it."""
         self._visited.discard(i)
         self._entered.discard(i)
 
@@ -229,7 +229,7 @@ _FACTS = VerifierOptions(layout_sensitive=False, mixed_precision=True)
 
 
 def _is_sound(i: Instruction) -> bool:
-    """True if an instruction by itself is as XLA demands, and of a size that can be told."""
+    """True if an instruction meets XLA's requirements on its own and has a known size."""
     if i.shape is None or any(isinstance(value, RawValue) for value in i.attributes.values()):
         return False
     try:
@@ -321,7 +321,7 @@ class RulesOnce(Driver):
     """
 
     def run(self) -> None:
-        """Changes the module as a whole or not at all. Raises PassLimitError where the rules add too much."""
+        """Changes the module as a whole or not at all. Raises PassLimitError if the rules add too much."""
         with self.module.transaction():
             self._visit_all()
 

@@ -1,11 +1,11 @@
-"""Bounds of what a pass may add to a module."""
+"""Limits on the number of instructions that a pass may add to a module."""
 
 from __future__ import annotations
 
 from hlotext.ir.nodes.module import Module
 
 MAX_GROWTH = 20_000
-"""Instructions that a pass may add, beyond eight for every one that the module has."""
+"""Number of instructions that a pass may add to a module, in addition to eight per existing instruction."""
 
 
 class PassLimitError(ValueError):
@@ -13,7 +13,7 @@ class PassLimitError(ValueError):
 
 
 class InstructionBudget:
-    """Counts what a pass adds. Chains of calls that double at each step grow exponentially when they are taken apart."""
+    """Budget for the instructions that a pass adds. Inlining a chain of calls can make a module exponentially larger."""
 
     def __init__(self, name: str, module: Module) -> None:
         self.name = name
@@ -21,7 +21,7 @@ class InstructionBudget:
         self.count = 0
 
     def add(self, count: int) -> None:
-        """Raises PassLimitError where these were too many."""
+        """Counts more added instructions. Raises PassLimitError if the budget is exceeded."""
         self.count += count
         if self.count > self.limit:
             raise PassLimitError(

@@ -117,7 +117,7 @@ class RewriteRule(sending.Uncopied):
         return self.function.__doc__ or ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle. Raises TypeError where another process cannot find the function."""
+        """For pickle. Raises TypeError if another process cannot find the function."""
         place = self.function.__module__, self.function.__qualname__
         if sending.named(*place) is self:  # it stands under the name of its function
             return sending.found, place

@@ -115,7 +115,7 @@ def __getattr__(name: str) -> Any:
 
 
 def find_pass(name: str) -> type[Pass] | None:
-    """Returns the pass or model of this name; None if there is none."""
+    """Returns the pass or model with this name; None if there is none."""
     if name not in MODELS:
         return PASSES.get(name)
     module, kind = MODELS[name].split(":")

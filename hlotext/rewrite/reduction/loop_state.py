@@ -165,7 +165,7 @@ def _element_made_of(value: Instruction) -> int | None:
 def hand_on(value: Instruction) -> None:
     """Makes a value of a loop's body an element of the state itself, instead of what is computed from it.
 
-    What took that element before, in body and condition, takes zeros. Raises EditError where the loop's first state is
+    What took that element before, in body and condition, takes zeros. Raises EditError if the loop's first state is
     neither a tuple nor a parameter of its own.
     """
     number, body = _element_made_of(value), value.computation

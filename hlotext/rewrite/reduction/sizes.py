@@ -77,7 +77,7 @@ def _shrink_parameter(module: Module, number: int, dimension: int, target: int) 
 
 
 def resize(module: Module, size: Resize) -> None:
-    """Gives every array other sizes, and slices and constants with them. Raises EditError where the result is wrong."""
+    """Gives every array other sizes, and slices and constants with them. Raises EditError if the result is wrong."""
     with module.transaction():
         for i in module.instructions():
             attributes = {name: _resized(name, value, size) for name, value in i.attributes.items()}

@@ -47,7 +47,7 @@ FAMILIES = (communication, contraction, control, elementwise, indexing, linear_a
 
 
 def rule_of(opcode: str) -> ShapeRule | None:
-    """The shape rule of an opcode; None where operands determine nothing (`parameter`, `custom-call`)."""
+    """The shape rule of an opcode; None if operands determine nothing (`parameter`, `custom-call`)."""
     row = opcodes.opcode(opcode)
     return RULES[row.shape_rule] if row is not None and row.shape_rule is not None else None
 
@@ -56,8 +56,8 @@ def infer_shape(instruction: Instruction) -> Shape:
     """The shape of an instruction's result as its operands and attributes determine it, without layouts.
 
     What they leave open (a convert's element type, a broadcast's sizes: see `Open`) is taken from the shape
-    that the instruction states. Raises ShapeInferenceError where operands and attributes do not fit
-    together, and CannotInfer where they do not determine the shape and the instruction states none. Equal
+    that the instruction states. Raises ShapeInferenceError if operands and attributes do not fit
+    together, and CannotInfer if they do not determine the shape and the instruction states none. Equal
     operations are inferred once.
     """
     row = opcodes.opcode(instruction.opcode)

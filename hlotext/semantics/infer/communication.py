@@ -23,7 +23,7 @@ _PARTITIONS_TOO = traits.MAY_COUNT_DEVICES - {"collective-reduce"}
 
 
 def group_size(op: Op) -> int | None:
-    """Devices in one group of a collective (`GetSubgroupSize`); None where groups of one device say nothing.
+    """Devices in one group of a collective (`GetSubgroupSize`); None if groups of one device say nothing.
 
     Without a channel a group lists replicas, with one partitions; `use_global_device_ids` makes them flat
     device numbers, and its absence on all-gather, all-reduce and reduce-scatter adds all partitions of each

@@ -11,9 +11,9 @@ class ShapeInferenceError(ValueError):
         self.message = message
         """The error, in one sentence without a full stop."""
         self.operand = operand
-        """Number of the operand at fault; None where it is none or not one alone."""
+        """Number of the operand at fault; None if it is none or not one alone."""
         self.attribute = attribute
-        """Name of the attribute at fault, one that names a computation included; None where it is none."""
+        """Name of the attribute at fault, one that names a computation included; None if it is none."""
 
 
 class CannotInfer(ValueError):  # noqa: N818 - no error: nothing is wrong with the instruction

@@ -46,7 +46,7 @@ class Op:
     stated: Shape | None = None
     """The shape that the instruction states; decides only what the operands leave open.
 
-    None where it states none.
+    None if it states none.
     """
     literal: Shape | None = None
     """Shape of a constant's value; None for everything else."""
@@ -56,7 +56,7 @@ class Op:
     # ---- operands
 
     def operand(self, number: int) -> Shape:
-        """The shape of that operand. Raises ShapeInferenceError where there is none."""
+        """The shape of that operand. Raises ShapeInferenceError if there is none."""
         if number >= len(self.operands):
             raise ShapeInferenceError(f"{self.opcode} has no operand {number}", operand=number)
         return self.operands[number]
@@ -155,7 +155,7 @@ class Op:
     def open_shape(self, what: str) -> Shape:
         """The stated shape, for what only it can say.
 
-        Raises CannotInfer where the instruction states none.
+        Raises CannotInfer if the instruction states none.
         """
         if self.stated is None:
             raise CannotInfer(f"{self.opcode} does not determine the {what} of its result")
@@ -169,7 +169,7 @@ class Op:
         return shape
 
     def common_type(self, a: ElementType, b: ElementType) -> ElementType:
-        """The type that holds both. Raises ShapeInferenceError where neither does."""
+        """The type that holds both. Raises ShapeInferenceError if neither does."""
         found = shapes.higher_precision(a, b)
         if found is None:
             raise ShapeInferenceError(f"{self.opcode} of {a} and {b} has no common type")

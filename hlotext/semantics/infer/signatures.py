@@ -48,7 +48,7 @@ def reduced_types(
     """The element types that a reduction computation gives, one for each reduced array.
 
     It takes the accumulators, then one element of each array, all scalars, and gives the accumulators. Raises
-    ShapeInferenceError where that does not hold (`VerifyReducerShape`).
+    ShapeInferenceError if that does not hold (`VerifyReducerShape`).
     """
     program = op.program(attribute)
     result = program.result

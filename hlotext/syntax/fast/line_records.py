@@ -76,7 +76,7 @@ _BREAK = re.compile(r"(?:[ \t\r\n]++|/\*(?!index=)[^*\r\n]*+\*/|//[^\r\n]*+(?=[\
 def joined(text: str, start: int, end: int) -> tuple[str, JoinedLine] | None:
     """An op line over several lines, or with comments, as one line with blanks as XLA writes them.
 
-    None where a line end or a comment may be part of a string or of a dict that is kept as it stands, or where it would
+    None if a line end or a comment may be part of a string or of a dict that is kept as it stands, or where it would
     begin with a name alone in its line.
     """
     kept: list[tuple[int, int]] | None = None
@@ -196,7 +196,7 @@ def _attribute_behind_blanks() -> re.Pattern[str]:
 def begun(text: str, start: int, end: int) -> ValidPrefix | None:
     """Valid prefix of an op line at an offset, as far as it has the usual form, up to a comma or parenthesis.
 
-    None where the grammar must look at its very beginning.
+    None if the grammar must look at its very beginning.
     """
     match = _beginning().match(text, start, end)
     if match is None:

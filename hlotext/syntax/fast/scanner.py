@@ -188,7 +188,7 @@ class Scanner:
         return start
 
     def last_point(self) -> Checkpoint | None:
-        """Where a trial failed, with all that was read of that line forgotten; None where that is not known."""
+        """Where a trial failed, with all that was read of that line forgotten; None if that is not known."""
         point, self._point = self._point, None
         return point if point is not None and point.restore(self.linker) else None
 
@@ -308,7 +308,7 @@ class Scanner:
         return self._statements
 
     def _one_alone(self, start: int, end: int) -> int | None:
-        """The grammar reads what may be one computation; None where it needs to see more, or something is wrong."""
+        """The grammar reads what may be one computation; None if it needs to see more, or something is wrong."""
         found = _NEXT.search(self.text, start + 1, end)
         try:
             record = reading.reference.parse(
@@ -438,7 +438,7 @@ class Scanner:
         return start
 
     def _loose_line(self, scope: Scope, start: int, end: int, is_tried: bool = False) -> int | None:
-        """Reads an op line that is usual but for what stands before it or for what it names; None where it is not.
+        """Reads an op line that is usual but for what stands before it or for what it names; None if it is not.
 
         `is_tried` says that it is not as XLA writes them, but perhaps for the line end.
         """
@@ -465,7 +465,7 @@ class Scanner:
         return match.end()
 
     def _half_line(self, scope: Scope, match: re.Match[str], mark: str, end: int) -> int | None:
-        """Reads an op line of which the first half is right, and says what is wrong; None where that is not to be done."""
+        """Reads an op line of which the first half is right, and says what is wrong; None if that is not to be done."""
         return None
 
     def _lines(

@@ -188,7 +188,7 @@ class Statements:
         return self.is_continuation(self.skip(stop, end))
 
     def _joined(self, start: int, end: int, line_end: int) -> InstructionRecord | None:
-        """The op line between two offsets as one line of the usual form; None where it is not, or was one line."""
+        """The op line between two offsets as one line of the usual form; None if it is not, or was one line."""
         if end <= line_end and _JOINT.search(self._text, start, end) is None:
             return None
         found = line_records.joined(self._text, start, end)
@@ -202,7 +202,7 @@ class Statements:
     def _look_ahead(self, start: int, least: int, end: int) -> tuple[int | None, bool]:
         """Where the op line at an offset ends that is probably right: all brackets closed, and nothing of it below.
 
-        Not before the line that ends at `least`. None where that is found nowhere, and whether it may be further down.
+        Not before the line that ends at `least`. None if that is found nowhere, and whether it may be further down.
         """
         text = self._text
         begins_line = _CLEAR_LINE.match if least == start else OP_LINE.match
@@ -266,7 +266,7 @@ class Statements:
     # ---- headers
 
     def header(self, start: int, end: int) -> reading.records.ComputationRecord | None:
-        """The header of a computation without its body, in whatever form; None where there is none."""
+        """The header of a computation without its body, in whatever form; None if there is none."""
         if self.effort < 0 or _HEADER.match(self._text, start, end) is None:
             return None
         # A header is as long as the types of all parameters; what is read in vain is paid for.

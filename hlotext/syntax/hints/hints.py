@@ -81,7 +81,7 @@ def _near(place: ParseFailure) -> str:
 
 @weighted_cache(1 << 10)
 def _closest(word: str, expected: frozenset[str]) -> str:
-    """The nearest word of those that terminals spell out; empty where none is near."""
+    """The nearest word of those that terminals spell out; empty if none is near."""
     known = {spelled for name in expected for spelled in _spelled(name)}
     return "".join(difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.7))
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
 
 Infer = Callable[[Instruction], Shape]
-"""Infers an omitted result shape; raises ValueError where that is impossible."""
+"""Infers an omitted result shape; raises ValueError if that is impossible."""
 
 
 class Linker:

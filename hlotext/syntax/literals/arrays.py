@@ -56,7 +56,7 @@ def read(text: str, shape: Shape) -> Literal | None:
 
 
 def _bare_data(text: str) -> bytes | None:
-    """The text as bytes, comments blanked out; None where numpy would read a word otherwise than XLA."""
+    """The text as bytes, comments blanked out; None if numpy would read a word otherwise than XLA."""
     try:
         data = text.encode("ascii")
     except UnicodeEncodeError:

@@ -68,7 +68,7 @@ def _integer(word: str, number: int) -> int:
 
 
 def narrow_integers(values: np.ndarray[Any, Any], element_type: ElementType) -> np.ndarray[Any, Any]:
-    """64-bit integers as `pred` or as an integer type. Raises BadValueError where one is out of range.
+    """64-bit integers as `pred` or as an integer type. Raises BadValueError if one is out of range.
 
     A negative number is a `u64`, wrapped, as XLA's reader takes it; a narrower unsigned type refuses it.
     """
@@ -140,7 +140,7 @@ def _nan(word: str, number: int, element_type: ElementType) -> int:
 
 
 def narrow_doubles(values: np.ndarray[Any, Any], element_type: ElementType) -> np.ndarray[Any, Any]:
-    """Doubles as a float type. Raises BadValueError where a finite one is out of range even when rounded."""
+    """Doubles as a float type. Raises BadValueError if a finite one is out of range even when rounded."""
     import numpy as np
 
     result = numbers.narrow(values, element_type)

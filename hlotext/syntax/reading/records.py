@@ -158,11 +158,11 @@ class PartialRecord:
     """Records of a text up to an error."""
 
     head: ModuleRecord | None = None
-    """The header; None where the error stands in it, or the text has none."""
+    """The header; None if the error stands in it, or the text has none."""
     computations: tuple[ComputationRecord, ...] = ()
     """The computations before the one with the error."""
     unfinished: ComputationRecord | None = None
-    """The computation with the error, as far as it was read; None where the error stands before its brace."""
+    """The computation with the error, as far as it was read; None if the error stands before its brace."""
     instructions: tuple[InstructionRecord, ...] = ()
     """The op lines before the error, of a text that began inside a computation."""
 

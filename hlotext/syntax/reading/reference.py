@@ -290,7 +290,7 @@ def _read_by(parser: Any) -> PartialRecord:
 
 
 def _list_of(kind: type[Record], stack: list[Any]) -> tuple[Record, ...]:
-    """Takes a list that the grammar is gathering from the front of the stack; empty where there is none."""
+    """Takes a list that the grammar is gathering from the front of the stack; empty if there is none."""
     if stack and isinstance(stack[0], lark.Tree) and isinstance(stack[0].children[0], kind):
         return tuple(stack.pop(0).children)
     return ()

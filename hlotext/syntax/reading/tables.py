@@ -35,7 +35,7 @@ def parser(grammar: str, starts: Sequence[str], **callbacks: Any) -> lark.Lark:
 
 
 def _written() -> Any:
-    """The content of the tables' file; None where there is none that can be read."""
+    """The content of the tables' file; None if there is none that can be read."""
     try:
         return json.loads(_FILE.read_bytes(), object_hook=lambda d: dict(d[_PAIRS]) if _PAIRS in d else d)
     except (OSError, ValueError):

@@ -47,7 +47,7 @@ class ValidPrefix:
 
 
 def named(root: int | None, name: str, start: int, equal: int) -> ValidPrefix:
-    """`ROOT %name =`, with the offsets of the three; the first is None where that is not there."""
+    """`ROOT %name =`, with the offsets of the three; the first is None if that is not there."""
     symbols = [] if root is None else [_token("ROOT", "ROOT", root)]
     return ValidPrefix(equal + 1, (*symbols, _token("NAME", name, start), _token("EQUAL", "=", equal)))
 

@@ -87,7 +87,7 @@ def _attributes(line: str) -> dict[str, Any]:
 
 
 def _row(table: str, line: str) -> Any:
-    """One row of a table; None where it cannot be read."""
+    """One row of a table; None if it cannot be read."""
     match = _ROW.match(line)
     content = match[1].strip() if match is not None else ""
     if table in ("FileNames", "FunctionNames"):

@@ -383,7 +383,7 @@ class TolerantScanner(Scanner):
         return stop
 
     def _shape_at(self, position: int) -> Shape | None:
-        """The shape that stands at an offset; None where there is none that can be read."""
+        """The shape that stands at an offset; None if there is none that can be read."""
         match = _SHAPE.match(self.text, position)
         if match is None:
             return None
@@ -396,7 +396,7 @@ class TolerantScanner(Scanner):
     # ---- places
 
     def _next_line(self, position: int, end: int) -> re.Match[str] | None:
-        """The next op line in the usual form from an offset on; None where there is none in this module."""
+        """The next op line in the usual form from an offset on; None if there is none in this module."""
         if position >= self._no_line_from:
             return None
         if self._line is None or self._line.start() < position:

@@ -24,7 +24,7 @@ _KEPT = 32
 class FileText:
     """Stands for the text of a file of nothing but ASCII; like a string as far as a module's source is asked.
 
-    An expression cannot match on it: give it a slice. Raises InputError where the file was changed since it was opened;
+    An expression cannot match on it: give it a slice. Raises InputError if the file was changed since it was opened;
     one that was deleted, or replaced by another of that name, stays readable.
     """
 
@@ -138,7 +138,7 @@ class _State:
         self._outside = _outside(found)
 
     def check(self, file: int) -> None:
-        """Raises InputError where the file was changed."""
+        """Raises InputError if the file was changed."""
         found = os.fstat(file)
         if (found.st_size, found.st_mtime_ns) == (self.length, self._written):
             if found.st_ctime_ns == self._changed:

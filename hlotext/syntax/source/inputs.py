@@ -198,7 +198,7 @@ _PATIENCE = 20
 
 
 def _all(file: IO[Any], name: str) -> Any:
-    """Everything in a file. Raises InputError where it is more than a source may hold."""
+    """Everything in a file. Raises InputError if it is more than a source may hold."""
     most = most_bytes()
     pieces: list[Any] = []
     size = 0
@@ -242,7 +242,7 @@ def unpack(data: bytes, name: str) -> bytes:
 def unpacked(file: IO[bytes]) -> IO[bytes]:
     """Opens a file of any compression as uncompressed data; an uncompressed file is returned itself, at its start.
 
-    Raises ImportError where a packing needs what is not installed. What it raises on damaged data is the packer's.
+    Raises ImportError if a packing needs what is not installed. What it raises on damaged data is the packer's.
     """
     file.seek(0)
     start = file.read(max(map(len, _OPENERS)))

@@ -59,7 +59,7 @@ class Reporter:
     ) -> None:
         """Raises HloSyntaxError, or when tolerant keeps the diagnostic and returns.
 
-        Without an `end` the word at `start` is meant, also for the related places. Raises TrialError where it is a trial.
+        Without an `end` the word at `start` is meant, also for the related places. Raises TrialError if it is a trial.
         """
         self.end_trial()
         diagnostic = self._make(code, Severity.ERROR, message, start, end, help, related)
@@ -77,7 +77,7 @@ class Reporter:
             self.tolerant, self.is_trying = tolerant, False
 
     def end_trial(self) -> None:
-        """Raises TrialError where it is a trial: for those to whom it takes time to say what is wrong."""
+        """Raises TrialError if it is a trial: for those to whom it takes time to say what is wrong."""
         if self.is_trying:
             raise TrialError
 

@@ -34,7 +34,7 @@ class Subject:
     key: str
     """Value of the column `module`."""
     path: str = ""
-    """The file that it was read from; empty where there is none."""
+    """The file that it was read from; empty if there is none."""
     modified: float | None = None
     """When its file was last changed, in seconds since 1970."""
     build: str | None = None
@@ -66,7 +66,7 @@ class Subject:
 
     @functools.cached_property
     def assignment(self) -> Assignment | None:
-        """The memory of the module, computed from its text; None where it cannot be told."""
+        """The memory of the module, computed from its text; None if it cannot be told."""
         try:
             return assign(self.module, chip=self._known_chip)
         except MemoryModelError:
@@ -74,13 +74,13 @@ class Subject:
 
     @property
     def peak_bytes(self) -> int | None:
-        """The peak of the main memory; None where it cannot be told, and where no table has asked for the memory."""
+        """The peak of the main memory; None if it cannot be told, and where no table has asked for the memory."""
         assignment: Assignment | None = vars(self).get("assignment")
         return None if assignment is None else assignment.peak().bytes
 
     @functools.cached_property
     def chip_choice(self) -> ChipChoice | None:
-        """The chip, as the dump folder names it, else as the text leaves it open; None where nothing tells."""
+        """The chip, as the dump folder names it, else as the text leaves it open; None if nothing tells."""
         return choose_chip(self.module, named=self._named_chip) if self.module.computations else None
 
     @property
@@ -95,7 +95,7 @@ class Subject:
 
     @functools.cached_property
     def estimate(self) -> Estimate | None:
-        """The least times on the chip; None where it is not known, or the text has no cost."""
+        """The least times on the chip; None if it is not known, or the text has no cost."""
         choice = self.chip_choice
         try:
             return estimate(self.module, choice.chip) if choice is not None else None
@@ -104,7 +104,7 @@ class Subject:
 
     @property
     def least_seconds(self) -> float | None:
-        """The least time of a run; None where it is not known, and where no table has asked for it."""
+        """The least time of a run; None if it is not known, and where no table has asked for it."""
         found: Estimate | None = vars(self).get("estimate")
         return None if found is None else found.seconds
 

@@ -1,6 +1,6 @@
-"""The operations around one, with what only takes values apart, together or elsewhere folded into the edges.
+"""The operations around one, with tuples, get-tuple-elements, bitcasts and asynchronous copies folded into the edges.
 
-The page of a graph does the same in its script; this is for pictures without one.
+The script of the graph page does the same; this is for static pictures.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from hlotext.analysis import shown_bytes
 from hlotext.ir.tables import traits
 
 MOST = 60
-"""Operations that are shown unless more are asked for."""
+"""Maximum number of operations shown by default."""
 _NEIGHBOURS = 12
-"""Operands and users of each that are looked at, the largest."""
+"""Maximum number of operands and of users followed per operation, largest first."""
 FOLDED = traits.TUPLES | traits.COPY_HALVES | {"bitcast"}
-"""Opcodes that are no nodes where something uses them."""
+"""Opcodes that are folded into edges if something uses them."""
 _MOST_STEPS = 5000
-"""Bound on the length of a chain of such operations."""
+"""Maximum length of a chain of such operations."""
 
 
 @attrs.frozen
 class Edge:
-    """A value on its way from one operation to another."""
+    """A value that flows from one operation to another."""
 
     source: hlo.Instruction
     target: hlo.Instruction
     bytes: int
-    """Allocated bytes; of several values together."""
+    """Allocated bytes, summed over several values."""
     labels: tuple[str, ...] = ()
-    """The elements of tuples that are taken: `.0`."""
+    """The tuple elements selected on the way, such as `.0`."""
     is_copied: bool = False
     """True if the path includes an asynchronous copy."""
 
 
 @attrs.frozen
 class Rest:
-    """Operands or users that are not shown."""
+    """Number of operands or users of an operation that are not shown."""
 
     instruction: hlo.Instruction
     way: str
@@ -50,11 +50,11 @@ class Rest:
 
 @attrs.frozen
 class Neighbourhood:
-    """Some operations of a module and the values between them."""
+    """Operations around one operation of a module, and the values between them."""
 
     focus: hlo.Instruction
     nodes: tuple[hlo.Instruction, ...]
-    """In the order of the text."""
+    """The operations, in the order of the text."""
     edges: tuple[Edge, ...]
     rest: tuple[Rest, ...]
 
@@ -68,14 +68,16 @@ class _Source:
 
 
 def size_of(instruction: hlo.Instruction) -> int:
-    """Allocated bytes that an operation writes, of one that writes nothing those of its result, as far as they are known."""
+    """Allocated bytes that an operation writes, or those of its result if it writes nothing; unknown sizes count 0."""
     return shown_bytes(instruction)
 
 
 def neighbourhood(
     module: hlo.Module, name: str | None = None, *, hops: int = 3, most: int = MOST, fold: bool = True
 ) -> Neighbourhood:
-    """Operations within a number of hops of one, by default the entry's root; at most `most` of them.
+    """Operations within a number of hops of one, by default the entry's root; at most `most` operations.
+
+    With `fold`, operations of the opcodes `FOLDED` become part of the edges.
 
     Raises LookupError if the module has no operation of this name, and ValueError if it has no instructions.
     """

@@ -1,4 +1,4 @@
-"""Why operations are there, for a page: what passes did to them, and of collectives which annotation would spare them."""
+"""Origins of operations, for a page: what passes did to them, and the annotation that would avoid a collective."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hlotext.ir.tables import traits
 
 Facts = Sequence[tuple[str, str]]
 _MOST = 20_000
-"""Operations of which it is told who brought them."""
+"""Maximum number of operations whose origin is determined."""
 
 
 def origins(
@@ -23,17 +23,18 @@ def origins(
     is_whole: bool = False,
     among: Iterable[hlo.Instruction] | None = None,
 ) -> Mapping[hlo.Instruction, Facts]:
-    """Why operations of a module are there, as names and sentences.
+    """Explains why operations of a module exist, as names and sentences by operation.
 
     Args:
-        module: The module that a page is about.
-        compilation: The compilation that it is the final text of.
+        module: The module shown on the page.
+        compilation: The compilation whose final text it is.
         mesh: See `Compilation.collectives`.
-        is_whole: True to read all steps of the compilation, which tell the passes that brought each operation.
-        among: The operations whose passes are asked for; None for all.
+        is_whole: Read all steps of the compilation, to name the pass that introduced each operation.
+        among: Operations whose passes are determined; None for all.
 
     Raises:
-        InputError, HloSyntaxError: A text of the compilation cannot be read.
+        InputError: A file of the compilation cannot be read.
+        HloSyntaxError: A text of the compilation is not HLO.
     """
     found: dict[hlo.Instruction, list[tuple[str, str]]] = {}
     if is_whole and compilation is not None and compilation.after is module:

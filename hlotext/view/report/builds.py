@@ -1,4 +1,4 @@
-"""The page of a dataset of builds: its verdict, its changes with what brought them, the trends of each module."""
+"""The page of a dataset of builds: verdict, changes with their causes, and trends of each module."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _FIGURES = columns_of("report.builds_figures")
 _FINDINGS, _MOST_FINDINGS = columns_of("report.builds_findings"), 10
 _UNREADABLE = columns_of("report.builds_unreadable")
 MOST_CARDS = 200
-"""Builds and modules with a step that a page shows, the newest first."""
+"""Maximum number of cards on a page, newest first; each is a module that changed in a build."""
 
 
 @attrs.frozen
 class _Card:
-    """The steps of one module in one build, or that it comes or goes."""
+    """Changes of one module in one build, including its appearance or disappearance."""
 
     number: int
     module: str
@@ -42,7 +42,7 @@ class _Card:
     kind: str
     word: str
     lead: str
-    """The build that it is compared with, and what that is."""
+    """The build that it is compared with, and the reason for that choice."""
     figures: PageTable
     operations: PageTable
     findings: PageTable
@@ -51,7 +51,7 @@ class _Card:
     named: Sequence[Operation]
     """The operations of its tables."""
     model: int | None
-    """The number of the module's trends; None where it has none."""
+    """The number of the module's trends; None if it has none."""
     diff: str
     accepts: str
 
@@ -85,9 +85,9 @@ class _Model:
 def builds_page(
     found: History, title: str = "Builds", percent: float = 0.0, fail_on: Collection[str] = ()
 ) -> str:
-    """The history of a dataset as one HTML page that works offline; the same page for the same history, byte for byte.
+    """The history of a dataset as one HTML page that works offline. Output is deterministic.
 
-    `fail_on` are the figures that must not be above the last good build; the page says whether they are.
+    `fail_on` lists the figures that must not exceed those of the last good build; the page states whether they do.
     """
     steps: dict[tuple[str, str], list[BuildStep]] = {}
     changed: dict[str, list[BuildStep]] = {}
@@ -282,7 +282,7 @@ def _card(
 def _lead(
     found: History, module: ModuleHistory | None, build: str, old_build: str, coming: Coming | None
 ) -> str:
-    """The build that a module is compared with, and why with that one."""
+    """The build that a module is compared with, and the reason for that choice."""
     if coming is not None and coming.kind == "new":
         return "in no earlier build"
     if coming is not None and coming.kind == "gone":
@@ -299,7 +299,7 @@ def _lead(
 def _figures_of(
     module: ModuleHistory | None, build: str, old_build: str, kind: str
 ) -> list[tuple[str, str, str, str]]:
-    """The figures of a module that comes, or the last ones of one that goes."""
+    """The figures of a module that appears, or the last ones of a module that disappears."""
     shown = build if kind in ("new", "back") else old_build
     values = {} if module is None else {name: by[shown] for name, by in module.values.items() if shown in by}
     texts = [(FIGURES[name][0], figure_text(name, value)) for name, value in values.items()]

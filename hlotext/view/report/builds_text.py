@@ -38,7 +38,7 @@ def figure_text(figure: str, value: float) -> str:
 
 
 def figure_texts(figure: str, *values: float) -> tuple[str, ...]:
-    """Figures that stand beside each other: exact where rounded ones of different values would be one text."""
+    """Formats figures shown side by side: exactly, if different values would otherwise be rounded to the same text."""
     texts = tuple(figure_text(figure, value) for value in values)
     if len(set(texts)) == len(set(values)):
         return texts

@@ -29,7 +29,7 @@ class Row:
     change: float
     change_text: str
     build: str
-    """The build that made it worse by most, of findings the first with the cause; empty where no build did that nobody
+    """The build that made it worse by most, of findings the first with the cause; empty if no build did that nobody
     accepted."""
     number: int | None
     """Its card."""
@@ -58,7 +58,7 @@ class Trend:
     baseline: str
     """Since when the figure is what it may be, and why."""
     number: int | None
-    """The card of that change; None where there was none."""
+    """The card of that change; None if there was none."""
     build: str
     picture: Markup
 

@@ -199,7 +199,7 @@ class Operations:
     def _lives(self) -> dict[hlo.Instruction, list[Any]]:
         """Memory of the values that an operation writes: index, space, bytes, offset, first, last, kind.
 
-        The offset is None where the compiler's place is not in the text.
+        The offset is None if the compiler's place is not in the text.
         """
         try:
             memory = self.subject.memory
@@ -280,7 +280,7 @@ class _Pictures:
         self._numbers: dict[Shape, int | None] = {}
 
     def number(self, shape: Shape | None) -> int | None:
-        """The number of the picture of a shape, of a tuple that of its first array; None where there is none."""
+        """The number of the picture of a shape, of a tuple that of its first array; None if there is none."""
         array = (
             next((one for _, one in arrays_of(shape)[:1] if one.rank), None) if shape is not None else None
         )

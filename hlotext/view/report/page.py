@@ -108,7 +108,7 @@ class Side:
     operations: Operations
 
     def section(self, id: str) -> Section | None:
-        """The section of that name; None where there is none."""
+        """The section of that name; None if there is none."""
         return next((section for section in self.sections if section.id == id), None)
 
     def why_not(self, id: str) -> str:

@@ -177,7 +177,7 @@ class SourceLine:
     """From 1; 0 for a gap."""
     text: str
     seconds: float | None = None
-    """The least time; None where the chip is not known."""
+    """The least time; None if the chip is not known."""
     bytes: int = 0
     flops: float = 0
     findings: int = 0

@@ -1,4 +1,4 @@
-"""Subject of a report: one module, with its compilation where there is a dump folder. Facts are found once."""
+"""Subject of a report: one module, with its compilation if there is a dump folder. Facts are computed once."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ class ReportInput:
     """One side of a report."""
 
     label: str
-    """The file or folder, as it was named."""
+    """The file or folder as given."""
     module: hlo.Module
     compilation: dumps.Compilation | None = None
-    """Where a folder was named."""
+    """The compilation; None if a file was given."""
     path: str | None = None
-    """The module's file, beside which XLA's files about memory may lie."""
+    """Path of the module's file, next to which XLA's memory files may be; None if there is none."""
     given_chip: Chip | None = None
     given_platform: str | None = None
     mesh: DeviceMesh | None = None
     notes: tuple[str, ...] = ()
     source: str | None = None
-    """A folder with the program's files."""
+    """Folder with the program's source files; None if not given."""
     traced: TracedModule | None = None
-    """The module's program in a profiler's trace."""
+    """The module in a profiler's trace; None if there is none."""
 
     @functools.cached_property
     def platform(self) -> str | None:
-        """`cpu`, `gpu`, `tpu`; None where nothing tells."""
+        """`cpu`, `gpu` or `tpu`; None if unknown."""
         found = backend_of(self.module)
         if self.given_platform is not None:
             return self.given_platform
@@ -55,7 +55,7 @@ class ReportInput:
 
     @functools.cached_property
     def chip_choice(self) -> ChipChoice | None:
-        """The chip: as given, else the one that the dump folder names, else one that the text leaves open."""
+        """The chip: the given one, else that named by the dump folder, else one that fits the text; None if unknown."""
         own = self.compilation or (compilation_beside(self.path) if self.path is not None else None)
         backend = Backend(self.platform) if self.platform is not None else None
         return choose_chip(self.module, self.given_chip, own.chip if own is not None else None, backend)
@@ -66,7 +66,7 @@ class ReportInput:
 
     @functools.cached_property
     def computed(self) -> memory.Assignment:
-        """Memory as the text alone tells it. Raises MemoryModelError."""
+        """Buffer assignment computed from the text alone. Raises MemoryModelError."""
         choice = self.chip_choice
         own = choice.chip if choice is not None and choice.source in ("given", "folder") else None
         # A chip of another platform says nothing of this module's memory.
@@ -75,7 +75,7 @@ class ReportInput:
 
     @functools.cached_property
     def memory(self) -> memory.Assignment:
-        """Memory as XLA's files beside the text say, where they can be used, else as computed. Raises MemoryModelError."""
+        """Buffer assignment from XLA's files next to the text if usable, else computed. Raises MemoryModelError."""
         found, _ = memory.load_beside(self.path)
         return memory.joined(found, self.computed) if found is not None else self.computed
 
@@ -85,7 +85,7 @@ class ReportInput:
 
     @functools.cached_property
     def estimate(self) -> Estimate | None:
-        """The least times; None where the chip is not known."""
+        """Lower bound on the run time; None if the chip is unknown."""
         if self.chip is None:
             return None
         mesh = self.named_mesh
@@ -93,7 +93,7 @@ class ReportInput:
 
     @functools.cached_property
     def by_default(self) -> tuple[Estimate, str] | None:
-        """Without a chip the least times on that on which findings are priced, with its name; None of an unknown platform."""
+        """If the chip is unknown, the estimate for the chip used for findings, with its name; None without a platform."""
         if self.chip is not None or self.platform is None:
             return None
         row, name = chip_row(self.module, Backend(self.platform))
@@ -105,19 +105,19 @@ class ReportInput:
 
     @functools.cached_property
     def time_parts(self) -> TimeParts:
-        """Parts of the minimum time. Raises LookupError where the chip is not known."""
+        """Parts of the minimum time. Raises LookupError if the chip is unknown."""
         if self.estimate is None:
             raise LookupError("the text does not name the chip")
         return time_parts(self.estimate)
 
     @functools.cached_property
     def carried(self) -> Mapping[hlo.Instruction, Carried]:
-        """The collectives by the operations that have a part in them."""
+        """Collectives by the operations that implement them."""
         return carried(self.module, self.traffic)
 
     @functools.cached_property
     def named_mesh(self) -> DeviceMesh | FoundMesh | None:
-        """The mesh that is given, else the one that the program before optimization names."""
+        """The given mesh, else the one named by the program before optimization; None if there is none."""
         own = self.own_compilation
         if self.mesh is None and own is not None:
             return dumps.collectives.named_mesh(own, self.module)
@@ -130,14 +130,14 @@ class ReportInput:
 
     @functools.cached_property
     def findings(self) -> list[lint.Finding]:
-        """Findings of the rules that are on by default, with times of the chip that is given."""
+        """Findings of the rules that are on by default, with times for the given chip."""
         given = self.given_chip
         own = given.name if given is not None and given.backend.value == self.platform else ""
         return lint.run(self.module, lint.Config(chip=own), compilation=self.own_compilation)
 
     @functools.cached_property
     def causes(self) -> tuple[dumps.CollectiveCause, ...]:
-        """Why each collective is there, as far as the folder, or the folder around the file, tells."""
+        """Causes of the collectives, as far as the dump folder shows them."""
         return dumps.collectives.of_module(self.module, self.own_compilation, self.mesh)
 
 

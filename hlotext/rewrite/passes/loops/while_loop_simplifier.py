@@ -96,7 +96,7 @@ def _users_take_elements(loop: Instruction) -> bool:
 
 
 class Loops(LoopEditor):
-    """The transformations; each gives the loop that takes the old one's place, or None where it does not fit."""
+    """The transformations; each gives the loop that takes the old one's place, or None if it does not fit."""
 
     def __init__(self, module: Module) -> None:
         super().__init__(module, InstructionBudget("simplify-while-loops", module))

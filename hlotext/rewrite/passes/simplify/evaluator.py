@@ -27,7 +27,7 @@ MAX_STEPS = 100_000
 
 
 def evaluate(i: Instruction, values: Sequence[Array]) -> Array | None:
-    """The value of an instruction for those of its operands; None where it is not known how to compute it."""
+    """The value of an instruction for those of its operands; None if it is not known how to compute it."""
     shape = i.shape
     if shape is None or not shape.is_array or not shape.is_static:
         return None
@@ -42,7 +42,7 @@ def evaluate(i: Instruction, values: Sequence[Array]) -> Array | None:
 
 
 def run(computation: Computation, arguments: Sequence[Array]) -> Array | None:
-    """The result of a computation for these arguments; None where it is not known how to compute it.
+    """The result of a computation for these arguments; None if it is not known how to compute it.
 
     Arguments may have dimensions in front of those of the parameters of a scalar computation: then it is computed for each.
     """

@@ -19,7 +19,7 @@ GATHER = ("offset_dims", "collapsed_slice_dims", "start_index_map")
 
 
 def numbers(i: Instruction, name: str) -> tuple[int, ...]:
-    """An attribute that lists dimensions; empty where the text leaves it out."""
+    """An attribute that lists dimensions; empty if the text leaves it out."""
     return tuple(i.attributes.get(name, ()))
 
 

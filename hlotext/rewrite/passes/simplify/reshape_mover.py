@@ -98,7 +98,7 @@ class _Mover(Editor):
     def _first_rearrange(self, operands: Sequence[Instruction]) -> Instruction | None:
         """The first operand whose rearrangement is worth moving (`FirstNontrivialRearrange`).
 
-        None where it undoes what an earlier run has put in front of it, which the simplifier takes out.
+        None if it undoes what an earlier run has put in front of it, which the simplifier takes out.
         """
         found = next(
             (o for o in operands if is_rearrange(o) and not self._is_trivial(o.operands[0], o)), None

@@ -70,7 +70,7 @@ EXACT_RULES: dict[str, str] = {
 
 @functools.cache
 def shortcut(rule: str) -> Callable[[str], Any] | None:
-    """The shortcut for a rule; None where there is none."""
+    """The shortcut for a rule; None if there is none."""
     return _function(FAST_RULES[rule]) if rule in FAST_RULES else None
 
 

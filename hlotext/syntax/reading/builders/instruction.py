@@ -55,7 +55,7 @@ class TokenTracker:
 
     @staticmethod
     def counted(token: Token, depth: int) -> int:
-        """The number of open brackets behind a token. Raises TermError where they are too many."""
+        """The number of open brackets behind a token. Raises TermError if they are too many."""
         if token[-1:] in _OPENERS:
             depth += 1
             if depth > MAX_BRACKETS:

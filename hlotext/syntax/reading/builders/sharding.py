@@ -321,7 +321,7 @@ class ShardingBuilder:
 
 
 def _check_named_parts(parsed: _ParsedMesh, parts: list[Field]) -> None:
-    """Raises TermError where parts are missing, or stand where XLA's reader does not take them."""
+    """Raises TermError if parts are missing, or stand where XLA's reader does not take them."""
     rest = [part for part in parts if part.name != "device_ids"]
     if len(rest) != len(parts) and parts[0].name != "device_ids":
         raise TermError("device_ids= must directly follow the mesh", parts[0].token.start_pos)

@@ -149,7 +149,7 @@ class _Why:
 
     @property
     def told_bytes(self) -> int | None:
-        """Bytes sent; None where they are not known, and of a further reason."""
+        """Bytes sent; None if they are not known, and of a further reason."""
         return self.sent if self.count and self.is_known else None
 
     def cells(self) -> tuple[Cell, ...]:

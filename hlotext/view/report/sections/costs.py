@@ -157,7 +157,7 @@ TIMES_LEGEND = "Minimum time: core, links and copy engines overlap, so the sum c
 
 
 def seconds_by(subject: ReportInput, key: cost.Key) -> dict[str, float] | None:
-    """Seconds of all units by scope or line; None where the chip is not known."""
+    """Seconds of all units by scope or line; None if the chip is not known."""
     if subject.estimate is None:
         return None
     return subject.estimate.seconds_by(key)

@@ -24,7 +24,7 @@ class Row:
     time: OpTime
     seconds: float
     least: float | None
-    """The least time of one run; None where the chip, or its rate, is not known."""
+    """The least time of one run; None if the chip, or its rate, is not known."""
 
     @property
     def ratio(self) -> float | None:

@@ -91,7 +91,7 @@ def _moves_ones(r: AlgebraRewrite, i: Instruction) -> bool:
 
 
 def _effective(order: tuple[int, ...], source: Instruction, target: Instruction) -> tuple[int, ...] | None:
-    """A permutation without the dimension of size 1; None where there are several."""
+    """A permutation without the dimension of size 1; None if there are several."""
     ones = [d for d, size in enumerate(sizes(source)) if size == 1]
     if len(ones) != 1:
         return order if not ones else None

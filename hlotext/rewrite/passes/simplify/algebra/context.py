@@ -1,10 +1,10 @@
 """The context of the rules of `algsimp`: the options of `AlgebraicSimplifier`.
 
-A rule is made for the opcodes of a handler of XLA's. Its result takes the instruction's place; with none the next rule of
-that opcode is asked, in the order of XLA's handler. Its docstring is its example, `before => after`, in op lines whose
-shapes are left out where they follow; what a part needs stands before it, with `;` behind. In the examples `x y z` are
-f32[4,3], `i j` s32[4,3], `a b` u32[4,3], `p q` pred[4,3], `w` is c64[4,3], `s` f32[], `n` s32[]; `f0 f1 f2` and `i0 i1` are
-splats of those numbers, `yes no` of true and false, `fneg1` and `ineg1` of -1, `fhalf` of a half.
+Each rule is for the opcodes of one of XLA's handlers. Its result replaces the instruction; if there is none, the next rule
+for that opcode is tried, in the order of XLA's handler. Its docstring is an example, `before => after`, in op lines that
+omit inferable shapes; lines that a side needs precede it, separated by `;`. In the examples `x y z` are f32[4,3], `i j`
+s32[4,3], `a b` u32[4,3], `p q` pred[4,3], `w` is c64[4,3], `s` f32[], `n` s32[]; `f0 f1 f2` and `i0 i1` are splats of those
+numbers, `yes no` of true and false, `fneg1` and `ineg1` of -1, `fhalf` of a half.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class AlgebraicSimplifierOptions:
     enable_dot_to_multiply_rewrite: bool = True
     supports_non_canonical_dots: bool = True
     keeps_dot_param_on_rhs: bool = False
-    """Leaves a transpose of a dot whose second operand alone is made of a parameter (seen in dumps for TPU)."""
+    """Keep the transpose of a dot if only its second operand is derived from a parameter (seen in dumps for TPU)."""
     enable_unconditional_reduce_of_concat_replacement: bool = True
     unconditionally_simplify_reduce_of_transpose_or_reshape: bool = False
     rewrite_reshape_transpose_as_slice_concatenate: bool = True
@@ -40,9 +40,9 @@ class AlgebraicSimplifierOptions:
     enable_conditional_simplification: bool = False
     enable_remove_no_op_reduce_precision: bool = False
     prefers_transposes: bool = False
-    """Makes a broadcast that repeats nothing a transpose, where the rank stays (seen in dumps for TPU)."""
+    """Replace a broadcast that repeats nothing and keeps the rank with a transpose (seen in dumps for TPU)."""
     enable_fast_math: bool = False
-    """True to allow rewrites that round differently. On CPU `xla_cpu_enable_fast_math` enables them."""
+    """Allow rewrites that round differently. On CPU, `xla_cpu_enable_fast_math` enables them."""
     age: XlaAge = attrs.field(factory=XlaAge)
     """XLA age whose rules are applied; the newest if unknown."""
 
@@ -55,18 +55,18 @@ class AlgebraRewrite(Rewrite):
     def __init__(self, module: Module, options: AlgebraicSimplifierOptions) -> None:
         super().__init__(module, options, is_layout_sensitive=options.is_layout_sensitive)
         self.sums: dict[str, Computation] = {}
-        """Computations that add two numbers, by type, once rules have needed them."""
+        """Computations that add two numbers, by type, created when first needed."""
 
     def has(self, change: date) -> bool:
-        """True if the XLA whose rules are applied has what was changed on a day."""
+        """True if the modeled XLA version includes a change made on a date."""
         return self.options.age.has(change)
 
     def is_loose(self, change: date) -> bool:
-        """True if a rule applies that rounds otherwise: with fast math alone since a day, always before."""
+        """True if a rule that rounds differently applies: since a date only with fast math, before that always."""
         return self.options.enable_fast_math or not self.has(change)
 
     def may_rewrite(self, i: Instruction) -> bool:
-        """False for sparse dots too: `HandleDot` leaves those as they are."""
+        """False for sparse dots too, which `HandleDot` leaves unchanged."""
         return is_typed(i) and (i.opcode != "dot" or len(i.operands) == 2)
 
     def drop_neutral(self, number: float) -> bool:
