@@ -373,8 +373,11 @@ def test_a_rate_of_all_types_is_named_by_those_of_the_products(tmp_path: Path) -
         "  ROOT d = f32[64,64]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"
     )
     told = [line.split() for line in run("cost", text, "--chip", "cpu").stdout.splitlines()]
-    assert [line[:5] for line in told if line[:1] == ["peak"]] == [
-        ["peak", "rates", "f32", "500", "GFLOP/s,"]
+    assert [line[:9] for line in told if line[:1] == ["peak"]] == [
+        ["peak", "rates", "f32", "500", "GFLOP/s,", "cache", "200", "GB/s,", "links"]
+    ]
+    assert [line[:4] for line in told if line[:2] == ["working", "set"]] == [
+        ["working", "set", "32.0", "KiB,"]
     ]
 
 

@@ -7,8 +7,9 @@ import pytest
 
 import hlotext as hlo
 from hlotext import cost, lint
-from hlotext.analysis import call_graph, most_trips
+from hlotext.analysis import Backend, call_graph, chips, most_trips
 from hlotext.analysis.chips import chip
+from hlotext.lint import price
 from tests import support
 from tests.cli_support import run
 
@@ -35,7 +36,7 @@ def test_a_finding_says_what_its_repair_saves() -> None:
     assert finding.seconds == pytest.approx(square.seconds * 7 / 8)
     assert finding.share == pytest.approx(square.seconds * 7 / 8 / estimate.seconds)
     assert finding.basis == "h100, although compiled for CPU"
-    assert only(FIRES)[0].basis == "cpu (default chip)"
+    assert only(FIRES)[0].basis == "cpu (default chip), with all arrays in its cache"
 
 
 def test_severity_is_a_function_of_share_and_floor() -> None:
@@ -80,12 +81,49 @@ def test_a_condition_that_asks_for_two_things_bounds_a_loop() -> None:
     ((loop, trips),) = call_graph(hlo.parse(text)).loops()
     assert (trips, most_trips(loop)) == (None, 8)
     (finding,) = only(text)
-    assert finding.basis == "cpu (default chip), with 1 loop at the maximum trip count"
+    assert (
+        finding.basis
+        == "cpu (default chip), with all arrays in its cache, with 1 loop at the maximum trip count"
+    )
 
 
 def test_rounds_of_what_is_no_loop_are_refused() -> None:
     with pytest.raises(ValueError, match="no loop body is named nobody; bodies: body"):
         cost.estimate(hlo.parse(FIRES), "h100", trips={"nobody": 2})
+
+
+def _adding(elements: int) -> hlo.Module:
+    """A CPU's module with two arrays of f32."""
+    array = f"f32[{elements}]{{0}}"
+    return hlo.parse(
+        f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  a = {array} parameter(0)\n  ROOT s = {array} negate(a)\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "figure"),
+    [(16, "cache_bandwidth"), (17, "bandwidth")],
+)
+def test_a_working_set_that_fits_the_cache_moves_no_main_memory(mebibytes: int, figure: str) -> None:
+    """Of 32 MiB, which hold two arrays of 16."""
+    module = _adding(mebibytes * 2**18)
+    rates = chip("cpu").rates
+    found = cost.estimate(module, chip("cpu"))
+    rate = getattr(rates, figure).value
+    assert found.seconds == pytest.approx(2 * mebibytes * 2**20 / rate)
+    prices = price.prices_of(module, Backend.CPU)
+    assert prices.reading(rate) == 1
+    is_cached = figure == "cache_bandwidth"
+    assert found.cached_bytes == (2 * mebibytes * 2**20 if is_cached else None)
+    assert ("in its cache" in prices.basis) is is_cached
+
+
+def test_a_cache_and_its_rate_are_set_as_other_figures() -> None:
+    module = _adding(2**18)
+    small = chips.with_figures(chip("cpu"), {"cache_bytes": 2**20})
+    assert cost.estimate(module, small).cached_bytes is None
+    fast = chips.with_figures(chip("cpu"), {"bandwidth": 1e12})
+    assert cost.estimate(module, fast).seconds == pytest.approx(2 * 2**20 / 1e12)
 
 
 def test_the_cpu_row_has_four_figures() -> None:

@@ -54,6 +54,10 @@ class Rates:
     `tf32` (the default), `f32x3` (high), `f32` (highest). A type without a peak uses that of `bf16`."""
     bandwidth: Figure | None = None
     """Main memory, bytes per second."""
+    cache_bytes: Figure | None = None
+    """Capacity of a last-level cache that keeps arrays between operations and runs. None where it is not counted."""
+    cache_bandwidth: Figure | None = None
+    """Bytes per second of that cache."""
     compiler_peak: Figure | None = None
     """Peak operations per second in the TPU compiler's own model, for every type. The next field is its bytes per second."""
     compiler_bandwidth: Figure | None = None
@@ -81,6 +85,13 @@ class Rates:
         if found is None and kind == "f32x3":
             found = self.peaks.get("tf32")
         return found or self.peaks.get("bf16")
+
+    def with_working_set(self, size: int) -> Rates:
+        """The rates for a program that touches so many bytes: what stays in the cache from run to run is read there."""
+        cache, memory = self.cache_bandwidth, self.bandwidth
+        if cache is None or memory is None or self.cache_bytes is None or size > self.cache_bytes.value:
+            return self
+        return attrs.evolve(self, bandwidth=cache) if cache.value > memory.value else self
 
     @property
     def axis_bandwidth(self) -> float | None:
@@ -301,6 +312,7 @@ _ROWS = (
         "cpu", Backend.CPU, ("host",), source=COMMON,
         rates=Rates(
             {"bf16": Figure(5e11, COMMON)}, bandwidth=Figure(5e10, COMMON),
+            cache_bytes=Figure(32 * _MIB, COMMON), cache_bandwidth=Figure(2e11, COMMON),
             link=Figure(1e10, COMMON), links=Figure(1, COMMON), links_per_axis=Figure(1, COMMON),
         ),
     ),
@@ -328,7 +340,8 @@ def chip(name: str) -> Chip:
 
 
 _SETTABLE = (
-    "bandwidth", "link", "links", "links_per_axis", "host_link", "dcn", "clock", "vector", "launch", "collective_launch",
+    "bandwidth", "cache_bytes", "cache_bandwidth", "link", "links", "links_per_axis", "host_link", "dcn", "clock", "vector",
+    "launch", "collective_launch",
 )  # fmt: skip
 _PEAKS = ("bf16", "int8", "fp8", "tf32", "f32x3", "f32", "f64")
 

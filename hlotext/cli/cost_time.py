@@ -14,6 +14,7 @@ from hlotext.analysis import (
     ChipChoice,
     DeviceMesh,
     SourceLocation,
+    byte_text,
     census,
     is_optimized,
     parse_mesh,
@@ -132,6 +133,14 @@ def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[
             )
         )
     facts.append(("peak rates", _rates(found)))
+    if found.cached_bytes is not None and (cache := found.chip.rates.cache_bytes) is not None:
+        facts.append(
+            (
+                "working set",
+                f"{byte_text(found.cached_bytes)}, assumed to stay in a cache of {byte_text(cache.value)} "
+                "(--set cache_bytes=N)",
+            )
+        )
     if not found.is_scheduled:
         facts.append(("schedule", "none; assuming text order"))
     if found.unknown_loops:
@@ -210,7 +219,8 @@ def _rates(found: cost.Estimate) -> str:
         names = dict.fromkeys(names, " and ".join(_types_of_products(found.module)) or "all types")
     parts = [f"{names[name]} {format_count(figure.value)}FLOP/s" for name, figure in rates.peaks.items()]
     if rates.bandwidth is not None:
-        parts.append(f"memory {format_count(rates.bandwidth.value)}B/s")
+        memory = "memory" if found.cached_bytes is None else "cache"
+        parts.append(f"{memory} {format_count(rates.bandwidth.value)}B/s")
     if rates.axis_bandwidth is not None:
         parts.append(f"links {format_count(rates.axis_bandwidth)}B/s along an axis")
     return ", ".join(parts) or "unknown"
@@ -312,6 +322,7 @@ def as_json(found: cost.Estimate) -> dict[str, Any]:
         "roofline_seconds": found.roofline_seconds,
         "compiler_estimate": None if found.compiler is None else attrs.asdict(found.compiler),
         "exposed_seconds": found.exposed,
+        "cached_bytes": found.cached_bytes,
         "is_scheduled": found.is_scheduled,
         "busy": dict(found.busy),
         "bounds": {bound.value: time for bound, time in found.by_bound.items()},

@@ -198,6 +198,8 @@ def prices_of(
             rounds[loop] = taken[body.name] = most if most is not None else UNKNOWN_ROUNDS
     estimate = cost.estimate(module, row, trips=taken)
     parts = [f"although compiled for {estimate.compiled_for}"] if estimate.compiled_for else []
+    if estimate.cached_bytes is not None:
+        parts.append("with all arrays in its cache")
     if free := len(rounds) - bounded:
         parts.append(
             f"assuming {UNKNOWN_ROUNDS} iterations for {pluralize(free, 'loop')} of unknown trip count"
