@@ -837,7 +837,7 @@ def test_the_first_screen_answers_what_is_large_and_what_is_slow() -> None:
     bare = Page(report_page(report_input(NO_CHIP)))
     assert "the text does not name the chip; set --chip" in bare.text
     assert "a-answers-path" not in bare.tables
-    assert "Python lines that move most bytes, with their flops" in bare.text
+    assert "Python lines that move the most bytes, with their flops" in bare.text
     assert "Slowest Python lines, by time on the critical path" in page(TPU, "v5e").text
     moved = bare.tables["a-answers-moved"].records()[0]
     assert moved["bytes"] == max(

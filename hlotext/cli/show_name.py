@@ -155,7 +155,7 @@ def _instruction_facts(details: InstructionDetails) -> Iterator[tuple[str, str]]
     if not (details.shape or "").startswith(
         "("
     ):  # that of a tuple may fill the screen, and the text below has it
-        yield "shape", details.shape or "not written"
+        yield "shape", details.shape or "omitted in the text"
     size = details.size
     if size.arrays:
         padding = size.allocated_bytes - size.unpadded_bytes
@@ -186,7 +186,7 @@ def _show_computation(report: Output, place: str, details: ComputationDetails, l
             ("thread", details.execution_thread),
             ("instructions", f"{details.instructions:,}"),
             ("opcodes", ", ".join(f"{count:,} {opcode}" for opcode, count in details.opcodes.items())),
-            ("result", f"{details.root.shape or 'not written'} {details.root.opcode}"),
+            ("result", f"{details.root.shape or '(shape omitted)'} {details.root.opcode}"),
         ]
     )
     neighbours = Listing[Neighbour]("show.neighbours")

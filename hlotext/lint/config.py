@@ -81,9 +81,9 @@ class Config:
     """Like `warn`, for the share of peak memory; the next field is like `note`."""
     note_peak: float = 0.02
     floor_seconds: float = 5e-6
-    """Minimum saving in seconds to report, whatever its share."""
+    """Minimum saving in seconds for a warning, whatever its share. Below it, a proved finding is a note, from `warn` on."""
     floor_bytes: int = 1 << 20
-    """Minimum saving of peak memory in bytes to report, whatever its share."""
+    """Minimum saving of peak memory in bytes for a warning, likewise; below it, a note from `warn_peak` on."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
     """Trip counts by name of the loop body, for loops of unknown trip count."""
     what_if: bool = False

@@ -8,7 +8,7 @@ from hlotext.analysis.sizes import byte_text
 from hlotext.memory.values import Value
 
 MOST_CHARACTERS = 64_000_000
-"""Length of text up to which cost and memory are computed unasked."""
+"""Maximum length of a text for which cost and memory are computed automatically."""
 
 
 class Facts:
@@ -56,12 +56,12 @@ class Facts:
         return ", ".join(parts)
 
     def memory_text(self, instruction: hlo.Instruction) -> list[str]:
-        """A line for each value that the instruction writes: bytes, place and life."""
+        """One line per value that the instruction writes: bytes, allocation and live range."""
         if self.memory is None:
             return [self.why_no_memory]
         found = self._values.get(instruction.name, [])
         if not found:
-            return ["has no own buffer"]
+            return ["no buffer of its own"]
         moments = len(self.memory.schedule)
         lines = []
         for value, allocation in found[:_SHOWN]:
@@ -79,4 +79,4 @@ class Facts:
 
 
 _SHOWN = 4
-"""Values of one instruction that a hover lists."""
+"""Maximum number of values of one instruction in a hover."""

@@ -15,11 +15,11 @@ from hlotext.findings import escape
 from hlotext.lsp.reading import View, find_name
 
 _MOST_LINES = 500
-"""Instructions with hints in one answer; a client that asks for a whole file gets those of its beginning."""
+"""Maximum number of instructions with hints in one answer; a request for a whole file gets those at its beginning."""
 _MOST_OPERANDS = 16
 _MOST_SHAPE = 48
 _FAR = 4_000
-"""Characters of a line in which operands are looked for."""
+"""Number of characters of a line that are searched for operands."""
 
 
 def inlay_hints(view: View, params: Any) -> list[types.InlayHint]:
@@ -48,7 +48,7 @@ def _hint(view: View, place: int, label: str, is_padded: bool) -> types.InlayHin
 
 
 def _operand_hints(text: str, instruction: hlo.Instruction) -> Iterator[tuple[int, str]]:
-    """Places of operands whose shape the text leaves out, and that shape."""
+    """Positions of operands whose shape the text omits, with that shape."""
     first, last = instruction.bounds
     place = text.find(f" {instruction.opcode}(", first, last)
     if place < 0 or instruction.opcode in ("parameter", "constant"):

@@ -20,7 +20,7 @@ Row = tuple[str, str]
 
 _SHAPE = re.compile(r"[a-z]\w*\[[\d,<=?]*\](?:\{[^{}\s]*\})?")
 _NEAR = 400
-"""Characters around the cursor in which a shape is looked for; a long shape is cut."""
+"""Number of characters on each side of the cursor that are searched for a shape; a longer shape is not found."""
 _MOST_TEXT = 200
 
 
@@ -57,11 +57,11 @@ def _cut(text: str) -> str:
 
 
 def instruction_rows(instruction: hlo.Instruction, facts: Facts | None) -> Iterator[Row]:
-    """Facts of one instruction, most wanted first."""
+    """Facts about one instruction, most useful first."""
     shape, home = instruction.shape, instruction.computation
-    yield "opcode", instruction.opcode + (" (the root)" if instruction.is_root else "")
+    yield "opcode", instruction.opcode + (" (root)" if instruction.is_root else "")
     if shape is None:
-        yield "shape", "not written"
+        yield "shape", "omitted in the text"
     else:
         yield "shape", str(shape)
         size = total_of(shape)
@@ -125,7 +125,7 @@ def _layout_rows(shape: hlo.Shape) -> Iterator[Row]:
 
 
 def computation_rows(computation: hlo.Computation) -> Iterator[Row]:
-    """Facts of one computation."""
+    """Facts about one computation."""
     module = computation.module
     assert module is not None
     yield "computation", _use_text(computation)

@@ -75,7 +75,7 @@ def explain(assignment: Assignment, name: str) -> tuple[BufferExplanation, ...]:
             raise MemoryModelError(f"no instruction is named {name}{near and f'; {near}'}")
         found = [v for v in assignment.values if any(place is known for place, _ in v.positions)]
         if not found:
-            raise MemoryModelError(f"{name} has no own buffer")
+            raise MemoryModelError(f"{name} has no buffer of its own")
     places = {p.value: (a, p) for a in assignment.allocations for p in a.slices}
     reasons = _reasons(model, found)
     return tuple(_explained(assignment, model, value, places, reasons) for value in found if value in places)

@@ -57,8 +57,8 @@ def _report(stacks: list[_Stack], rounds: Rounds, count: int, context: Context) 
         max(writers, key=lambda one: (context.prices.seconds(one), one.name)),
         f"{len(arguments):,} arguments, {byte_text(size)} together, are stacked{times(context.runs(writers[0]))} for a loop "
         f"of {count:,} iterations that takes them apart again",
-        "keep them stacked from call to call (jnp.stack once, outside of jit), or write the loop out, so that each layer "
-        "reads its own arguments",
+        "keep them stacked from call to call (jnp.stack once, outside of jit), or replace the scan with a Python loop, so "
+        "that each layer reads its own arguments",
         2 * size,
         seconds=context.prices.together(writers),
         spares=dict.fromkeys(writers, 1.0),

@@ -1,4 +1,4 @@
-"""Slices of stacked arrays that a loop copies before products read them."""
+"""Slices of stacked arrays that a loop copies before matmuls read them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from hlotext.lint.values import VIEWS, Value, consumers, elements_of
 from hlotext.lint.wording import every_round
 
 _LEAST_SHARE = 0.05
-"""Part of the step that the copies take, from which on a larger program is worth considering."""
+"""Minimum share of the step that the copies take for a larger program to be worth considering."""
 _LEAST_BYTES = 1 << 20
-"""Bytes of the slices that an operation copies in each iteration, likewise: less are steps of a sequence, not layers."""
+"""Minimum bytes of the slices that an operation copies per iteration: smaller ones are steps of a sequence, not layers."""
 _CUTTING = VIEWS | traits.TUPLES | {"dynamic-slice", "parameter"}
 
 
 class CopiedSlices(Rule):
     code = "M123"
     name = "copied-slices"
-    title = "slices of stacked arrays that a loop copies for the products that read them"
+    title = "slices of stacked arrays that a loop copies for matmuls"
     waste = "copied"
     is_proved = False  # whether a larger program is worth it is for the author to say
     needs_optimized = True
@@ -46,9 +46,9 @@ def _report(copies: list[Instruction], seconds: float, rounds: Rounds, context: 
     return Report(
         max(copies, key=lambda one: (context.prices.seconds(one), one.name)),
         f"{byte_text(size)} of slices, in {pluralize(len(copies), 'operation')}, are copied "
-        f"{every_round(count, rounds.loop not in context.prices.rounds)}, only for products to read them",
-        "keep the arrays of each layer apart (a list of them instead of a stack), and write the loop out: products then read "
-        "them where they are; unrolling the loop alone still copies slices",
+        f"{every_round(count, rounds.loop not in context.prices.rounds)}, only for matmuls to read them",
+        "keep the arrays of each layer separate (in a list instead of a stack), and loop over them in Python: matmuls then "
+        "read them in place; unrolling the scan alone still copies slices",
         context.in_all_rounds(2 * size * context.runs(copies[0]), copies[0]),
         seconds=seconds,
         covers=frozenset(copies),

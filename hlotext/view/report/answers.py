@@ -91,9 +91,7 @@ def _memory(subject: ReportInput) -> Iterator[Answer]:
 
 
 _FREE = "allocated, free at the peak"
-_WHY_FREE = (
-    "Allocated, free at the peak: gaps between buffers, and room of arrays that are live only at other times."
-)
+_WHY_FREE = "Allocated, free at the peak: gaps between buffers, and space of arrays that are live only at other times."
 _NO_LIMIT = "Remaining memory is unknown: the text does not name the chip; set --chip."
 
 
@@ -200,7 +198,7 @@ def _steps(subject: ReportInput, found: cost.Estimate) -> PageTable:
 
 
 def _moved(subject: ReportInput) -> Answer | None:
-    """Without a chip the lines that move most bytes, and on GPU the kernels, which all chips launch."""
+    """If the chip is unknown: the lines that move the most bytes, and on GPU the kernels, which every chip launches."""
     run = subject.cost.run
     parts = [(line, part) for line, part in subject.cost.by("line").items() if part.bytes_accessed]
     if not parts:
@@ -212,7 +210,7 @@ def _moved(subject: ReportInput) -> Answer | None:
     ]
     table = PageTable(
         "answers-moved",
-        "Python lines that move most bytes, with their flops",
+        "Python lines that move the most bytes, with their flops",
         columns_of("report.answers_moved"),
         rows,
     )

@@ -147,8 +147,8 @@ def _chart(shown: memory.Assignment, space: SpaceUsage) -> Chart:
     title = f"{space.name}: live bytes by scope{', and offsets over time' if is_placed else ' over time'}"
     left_out = len(pieces) - len(drawn)
     rectangles = (
-        f"{len(drawn):,} temporaries as rectangles: width is the live range, height the bytes; ones too thin to see are "
-        "drawn fainter instead"
+        f"{len(drawn):,} temporaries as rectangles: width is the live range, height the bytes; those too thin to see are "
+        "merged and drawn fainter"
         if is_placed
         else f"{len(drawn):,} temporaries, without offsets, which are not in the text"
     )

@@ -47,7 +47,7 @@ def section(subject: ReportInput) -> Section | Missing:
         tables=[
             PageTable("padding-scopes", "Padding at the peak by scope", _GROUPS, cut(rows), len(rows)),
             PageTable(
-                "padding-arrays", "Arrays with most padding", _ARRAYS, cells, len(padded), is_open=False
+                "padding-arrays", "Arrays with the most padding", _ARRAYS, cells, len(padded), is_open=False
             ),
         ],
     )
