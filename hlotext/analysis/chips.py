@@ -1,4 +1,4 @@
-"""The chips, one row each: what a device has. Other packages add columns; every number names its source."""
+"""The table of chips: capacities and rates of each device. Every number names its source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOST = 5
 
 @attrs.frozen
 class Figure:
-    """A number and where it comes from."""
+    """A number with its source."""
 
     value: float
     source: str
@@ -38,11 +38,11 @@ class CompilerLimits:
     """Further parameters of the TPU compiler's own cost analysis."""
 
     transcendentals: float
-    """Exponentials and the like per second."""
+    """Transcendental operations (exponentials, logarithms, etc.) per second."""
     clock: float
-    """Cycles per second: whatever computes takes one at least."""
+    """Cycles per second; every operation that computes takes at least one cycle."""
     accesses: float | None
-    """Accesses to memory per second: whatever moves takes one at least. None if it never shows."""
+    """Memory accesses per second; every operation that moves data takes at least one. None if this was never the limit."""
 
 
 @attrs.frozen
@@ -50,44 +50,47 @@ class Rates:
     """Peak rates of one device. None if unknown."""
 
     peaks: Mapping[str, Figure] = attrs.field(factory=dict, hash=False)
-    """Dense products, operations per second, by type: `bf16`, `int8`, `fp8`, `f64`; for f32 by JAX's precision:
-    `tf32` (the default), `f32x3` (high), `f32` (highest). A type without a peak uses that of `bf16`."""
+    """Peak operations per second of dense matrix products by type: `bf16`, `int8`, `fp8`, `f64`; for f32 by JAX's
+    precision: `tf32` (default), `f32x3` (high), `f32` (highest). A type without a peak uses that of `bf16`."""
     bandwidth: Figure | None = None
-    """Main memory, bytes per second."""
+    """Bandwidth of main memory in bytes per second."""
     cache_bytes: Figure | None = None
-    """Capacity of a last-level cache that keeps arrays between operations and runs. None where it is not counted."""
+    """Capacity in bytes of a last-level cache that keeps arrays between operations and runs; None if not modeled."""
     cache_bandwidth: Figure | None = None
-    """Bytes per second of that cache."""
+    """Bandwidth of that cache in bytes per second."""
     compiler_peak: Figure | None = None
-    """Peak operations per second in the TPU compiler's own model, for every type. The next field is its bytes per second."""
+    """Peak operations per second in the TPU compiler's own model, for every type."""
     compiler_bandwidth: Figure | None = None
+    """Bytes per second in the TPU compiler's own model."""
     compiler_limits: CompilerLimits | None = None
     link: Figure | None = None
-    """One link to another device, bytes per second in one direction."""
+    """Bytes per second of one link to another device, in one direction."""
     links: Figure | None = None
-    """Links of a device."""
+    """Number of links of a device."""
     links_per_axis: Figure | None = None
-    """Links that one collective uses simultaneously: on TPU both directions of one axis of the torus, on GPU all."""
+    """Number of links that one collective uses at a time: on TPU both directions of one axis of the torus, on GPU all."""
     host_link: Figure | None = None
-    """Bytes per second in one direction. So is the next."""
+    """Bytes per second between device and host, in one direction."""
     dcn: Figure | None = None
+    """Bytes per second between slices over the data-center network, in one direction."""
     clock: Figure | None = None
-    """Cycles per second of what `estimated_cycles` counts."""
+    """Clock rate in cycles per second, for `estimated_cycles`."""
     vector: Figure | None = None
-    """Operations per second of everything but products; None to assume the peak of products."""
+    """Operations per second of everything except matrix products; None to use the peak of matrix products."""
     launch: Figure | None = None
-    """Seconds to start a kernel. So is the next, for one of a collective. None if it costs nothing."""
+    """Seconds to launch a kernel; None if launches cost nothing."""
     collective_launch: Figure | None = None
+    """Seconds to launch a collective; None if launches cost nothing."""
 
     def peak(self, kind: str) -> Figure | None:
-        """Operations per second for a kind of type; that of `bf16` if it has none."""
+        """Peak operations per second for a type, a key of `peaks`; that of `bf16` if the type has none."""
         found = self.peaks.get(kind)
         if found is None and kind == "f32x3":
             found = self.peaks.get("tf32")
         return found or self.peaks.get("bf16")
 
     def with_working_set(self, size: int) -> Rates:
-        """The rates for a program that touches so many bytes: what stays in the cache from run to run is read there."""
+        """The rates for a program with a working set of `size` bytes: the cache's bandwidth if it fits in the cache."""
         cache, memory = self.cache_bandwidth, self.bandwidth
         if cache is None or memory is None or self.cache_bytes is None or size > self.cache_bytes.value:
             return self
@@ -103,35 +106,36 @@ class Rates:
 
 @attrs.frozen
 class Chip:
-    """One kind of device, as the compiler sees it: v4 and v5p are a chip with both cores, tpu7x one core of two."""
+    """A kind of device, as the compiler sees it: v4 and v5p are a chip with both cores, tpu7x is one of two cores."""
 
     name: str
-    """The word that users and topologies say: `v5e`, `h100`."""
+    """Name used by users and in topologies: `v5e`, `h100`."""
     backend: Backend
+    """Platform of the chip."""
     aliases: tuple[str, ...] = ()
-    """Other words for it, as JAX's `device_kind` and dumps say them."""
+    """Other names, as in JAX's `device_kind` and in dumps."""
     memory_bytes: int | None = None
-    """Capacity of the device's main memory (memory space 0): HBM. None if it is not known."""
+    """Capacity of the device's main memory (memory space 0, HBM) in bytes; None if unknown."""
     fast_memory_bytes: int | None = None
-    """Capacity of the memory that the compiler itself fills before it assigns buffers: VMEM of one core; CMEM on v4."""
+    """Capacity in bytes of the memory that the compiler fills before buffer assignment: VMEM of one core; CMEM on v4."""
     fast_memory_space: int | None = None
-    """The number of that memory space; None if there is none."""
+    """Number of that memory space; None if there is none."""
     source: str = ""
-    """Where the capacities come from."""
+    """Source of the capacities."""
     rates: Rates = Rates()
     base: str = ""
-    """Of a chip of the user's own the one whose rules it follows; empty for the others."""
+    """For a user-defined chip, the chip whose rules it follows; empty for others."""
     usable: Figure | None = None
-    """Bytes of main memory that the compiler gives a program, fewer than there are; None if that is not known."""
+    """Bytes of main memory that the compiler lets a program use, fewer than its capacity; None if unknown."""
 
     def usable_bytes(self, memory_space: int) -> int | None:
-        """Bytes of a memory space that a program may take: by the compiler where known, else its capacity."""
+        """Bytes of a memory space that a program may use: the compiler's limit if known, else the capacity."""
         if memory_space == 0 and self.usable is not None:
             return int(self.usable.value)
         return self.capacity(memory_space)
 
     def capacity(self, memory_space: int) -> int | None:
-        """Bytes that a memory space has; None if that is not known."""
+        """Capacity of a memory space in bytes; None if unknown."""
         if memory_space == 0:
             return self.memory_bytes
         return self.fast_memory_bytes if memory_space == self.fast_memory_space else None
@@ -142,7 +146,7 @@ _GIB = 1 << 30
 
 
 def _available(gib: float) -> Figure:
-    """Main memory that libtpu says is available to a program, in GiB to two decimals."""
+    """Main memory available to a program according to libtpu, given in GiB with two decimals."""
     return Figure(gib * _GIB, "available HBM in libtpu 0.0.42.1's out-of-memory message")
 
 
@@ -154,13 +158,13 @@ def _peaks(
 
 
 def _wide(tf32: float, f32: float, f64: float) -> dict[str, Figure]:
-    """Rates of wider types on a GPU: tensor cores on rounded f32, and plain f32 and f64."""
+    """Peaks of wider types on a GPU: f32 rounded to TF32 on tensor cores, and plain f32 and f64."""
     found = {"tf32": tf32, "f32": f32, "f64": f64}
     return {name: Figure(value, COMMON) for name, value in found.items()}
 
 
 def _passes(bf16: float) -> dict[str, Figure]:
-    """A TPU makes a product of f32 of three of bf16, or of six, as the precision asks."""
+    """Peaks of f32 products on a TPU, which computes them as three or six bf16 products, depending on the precision."""
     source = "bf16 peak divided by the passes of jax.lax.Precision"
     return {"f32x3": Figure(bf16 / 3, source), "f32": Figure(bf16 / 6, source)}
 
@@ -172,7 +176,7 @@ _LAUNCHED: dict[str, Any] = {
 
 
 def _lanes(clock: float) -> Figure:
-    """Four units of 8 x 128 lanes in each core of a TPU."""
+    """Operations per second of a TPU core's vector unit: four units of 8 x 128 lanes."""
     return Figure(clock * 4 * 8 * 128, COMMON)
 
 
@@ -323,9 +327,9 @@ CHIPS: Mapping[str, Chip] = MappingProxyType({row.name: row for row in _ROWS})
 
 
 def chip(name: str) -> Chip:
-    """The chip of that name or alias, in any case; topologies such as `v5e:2x2x1` too.
+    """Returns the chip with this name or alias, ignoring case; also accepts topologies such as `v5e:2x2x1`.
 
-    Raises ValueError, which names the nearest, else all, for one that is not known.
+    Raises ValueError for an unknown name; the message suggests the closest one, else lists all.
     """
     word = name.split(":")[0].strip().lower()
     for row in _ROWS:
@@ -347,7 +351,7 @@ _PEAKS = ("bf16", "int8", "fp8", "tf32", "f32x3", "f32", "f64")
 
 
 def with_figures(base: Chip, figures: Mapping[str, Any], source: str = USER) -> Chip:
-    """A chip with user-defined figures: peaks by `bf16`, `int8`, `fp8`, and the other names of `Rates`; `memory_bytes`.
+    """Returns a chip with user-defined figures: peaks by type (`bf16`, `f32` ...), fields of `Rates`, `memory_bytes`.
 
     The compiler's own rates are dropped if a peak or the bandwidth is given. Raises ValueError for other names, and for
     anything but a positive number.
@@ -373,9 +377,9 @@ def with_figures(base: Chip, figures: Mapping[str, Any], source: str = USER) -> 
 
 
 def read_chip(text: str, name: str = "chip") -> Chip:
-    """A chip from TOML: `base = "v5e"` (optional), `name`, and figures as `with_figures` takes them.
+    """Parses a chip from TOML: optional `base = "v5e"` and `name`, and figures as for `with_figures`.
 
-    Raises ValueError for invalid TOML, an unknown base and impossible figures.
+    Raises ValueError for invalid TOML, an unknown base, and invalid figures.
     """
     import tomllib
 

@@ -80,7 +80,7 @@ def command(
       hlotext rewrite -r rules.toml dump.txt
       hlotext rewrite --check-rules -r rules.toml
 
-    Exit status: 0 success, 1 a pass failed, left a module that is wrong, or a rule does not hold, 2 usage error or unreadable
+    Exit status: 0 success, 1 a pass failed or left an invalid module, or a rule does not hold, 2 usage error or unreadable
     input.
     """
     if check_rules:

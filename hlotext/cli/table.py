@@ -83,7 +83,7 @@ def command(
     output_format: str,
 ) -> None:
     """Export modules as tables, a folder of Parquet files for each table, for `hlotext sql` and other tools that read
-    Parquet. Which operations take most time, bytes or FLOPs: `hlotext sql --query costs DATASET`.
+    Parquet. Which operations take the most time, bytes or FLOPs: `hlotext sql --query costs DATASET`.
 
     An input is a file, a dump folder, or a URL of a file, folder or pattern: s3://, gs://, http:// and others of fsspec.
     Unchanged inputs of earlier runs are skipped, so an interrupted run resumes. Unreadable inputs are

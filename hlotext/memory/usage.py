@@ -1,4 +1,4 @@
-"""Queries of an assignment: use of each memory space, and live arrays at a moment with their origin."""
+"""Queries of an assignment: use of each memory space, and the arrays live at a time, with their origin."""
 
 from __future__ import annotations
 
@@ -38,95 +38,103 @@ class SpaceUsage:
     memory_space: int
     name: str
     capacity: int | None
-    """None if the chip, or its capacity, is not known."""
+    """Capacity in bytes; None if the chip or its capacity is unknown."""
     usable: int | None
-    """Bytes of it that the compiler gives a program, as far as known: what must hold `needed`."""
+    """Bytes that the compiler lets a program use, which must hold `needed`; the capacity if that is unknown."""
     arguments: int
+    """Bytes of arguments."""
     aliased: int
     """Bytes of arguments aliased to results."""
     results: int
     """Bytes of results not aliased to an argument."""
     constants: int
+    """Bytes of constants."""
     heap: int
-    """Bytes of the temporaries' allocations."""
+    """Bytes allocated for temporaries."""
     live_in_heap: int
     """Maximum of simultaneously live bytes of temporaries."""
     peak: int
-    """Maximum of simultaneously live bytes, static ones included."""
+    """Maximum of simultaneously live bytes, including static ones."""
     peak_time: int
+    """Position of the peak in the schedule."""
     peak_instruction: str
+    """Name of the instruction that executes at the peak."""
     padding: int
-    """Bytes of what lives at the peak that hold no element."""
+    """Bytes of padding live at the peak."""
     is_estimated: bool
-    """True if the heap size is computed here: the compiler's placement is not in the text."""
+    """True if the heap size is computed here, since the text does not contain the compiler's offsets."""
 
     @property
     def static(self) -> int:
-        """Bytes that are held from start to end."""
+        """Bytes that are live throughout: arguments, results and constants."""
         return self.arguments + self.results + self.constants
 
     @property
     def needed(self) -> int:
-        """Bytes that the program takes of this memory space: what must fit."""
+        """Bytes of this memory space that the program needs: static ones and the heap."""
         return self.static + self.heap
 
     @property
     def fragmentation(self) -> float:
-        """Share of the heap that is not used even when most of it lives."""
+        """Fraction of the heap that is unused even when the most temporaries are live."""
         return 1 - self.live_in_heap / self.heap if self.heap else 0.0
 
 
 @attrs.frozen
 class LiveArray:
-    """One piece of memory that is held at a moment."""
+    """A buffer, or part of one, that is in use at a time of the schedule, with the value in it."""
 
     name: str
+    """Name of the instruction that defines the value."""
     index: tuple[int, ...]
+    """Shape index of the value in the instruction's result."""
     bytes: int
+    """Bytes of the buffer."""
     value_bytes: int
-    """Bytes of the value in it, with padding: less than `bytes` if a smaller value reuses memory that is allocated anyway,
-    such as a donated argument's."""
+    """Bytes of the value, with padding. Less than `bytes` if a smaller value reuses memory that is allocated anyway, such as
+    a donated argument's."""
     unpadded_bytes: int | None
-    """Bytes of the value without padding; None if the shape is not known."""
+    """Bytes of the value without padding; None if the shape is unknown."""
     first: int | None
-    """First moment of its life; None for what is held all the time."""
+    """Start of its live range; None if it is live throughout."""
     last: int | None
+    """End of its live range; None if it is live throughout."""
     shape: str
-    """Without layout."""
+    """Shape without layout."""
     layout: str
     opcode: str
     op_name: str
     scope: str
     place: SourceLocation | None
-    """The line of the program; inherited where the instruction has none of its own."""
+    """Source line, propagated if the instruction has none of its own."""
     kind: str
-    """`argument 3`, `result`, `constant`, `temporary` ..."""
+    """`argument 3`, `result`, `constant`, `temporary`, etc."""
     others: tuple[str, ...]
-    """Other values in the same bytes at that moment."""
+    """Other values in the same bytes at that time."""
     writer: str = ""
-    """Of a loop's state the instruction of the loop that fills it.
+    """For loop state, the instruction of the loop that writes it.
 
-    `op_name`, `scope` and `place` are of what it computes, or of what computes the slice that it only stores.
+    `op_name`, `scope` and `place` are then those of that instruction, or of the one that computes the slice it stores.
     """
 
     @property
     def padding(self) -> int | None:
-        """Bytes of the value that hold no element; None if that is not known."""
+        """Bytes of padding in the value; None if unknown."""
         return None if self.unpadded_bytes is None else self.value_bytes - self.unpadded_bytes
 
     @property
     def padding_factor(self) -> float | None:
-        """Bytes of the value for each byte of its elements; None if that is not known."""
+        """Ratio of padded to unpadded bytes of the value; None if unknown."""
         return self.value_bytes / self.unpadded_bytes if self.unpadded_bytes else None
 
     @property
     def label(self) -> str:
-        """Its name, with the index where it is a part of a result."""
+        """The name, with the shape index if the value is part of a result."""
         return f"{self.name}{{{','.join(map(str, self.index))}}}" if self.index else self.name
 
     @property
     def shown(self) -> str:
-        """The name for people: of an argument that of the program, of loop state also its writer."""
+        """Name for display: for an argument its name in the program; for loop state also the writer."""
         if self.opcode == "parameter" and self.kind != "temporary" and self.op_name:
             return self.op_name
         return f"{self.label} < {self.writer}" if self.writer else self.label
@@ -134,16 +142,18 @@ class LiveArray:
 
 @attrs.frozen
 class RepeatedArray:
-    """Arrays of repeated layers, that differ in nothing but numbers in their names."""
+    """Arrays of repeated layers, which differ only in the numbers in their names."""
 
     array: LiveArray
-    """The first of them."""
+    """The first array."""
     count: int
+    """Number of arrays."""
     bytes: int
-    """Of all of them."""
+    """Total bytes."""
     first: int | None
-    """The first moment of any of them; None for what is held all the time."""
+    """Earliest start of their live ranges; None if they are live throughout."""
     last: int | None
+    """Latest end of their live ranges; None if they are live throughout."""
 
 
 def repeated(arrays: Iterable[LiveArray]) -> list[RepeatedArray]:
@@ -202,7 +212,7 @@ _NAMES: Mapping[str, Mapping[int, str]] = {
 
 
 def memory_space_name(backend: Backend | None, memory_space: int) -> str:
-    """Common name of a memory space on a platform; `S(4)`, as texts have it, where there is none."""
+    """Common name of a memory space on a platform; `S(4)`, as in the text, if it has none."""
     names = _NAMES.get(backend.value, {}) if backend is not None else {}
     return names.get(memory_space, f"S({memory_space})" if memory_space else "memory")
 
@@ -213,7 +223,7 @@ def space_name(assignment: Assignment, memory_space: int) -> str:
 
 
 def fast_memory_text(assignment: Assignment) -> tuple[str, str] | None:
-    """Name of the chip's fast memory, and its total with how that belongs to heap and peak; None if it is not known."""
+    """Name of the chip's fast memory, and a text with its total and what that includes; None if unknown."""
     found, platform = assignment.fast_memory, assignment.platform
     if found is None or platform is None or platform.fast_space is None:
         return None
@@ -226,9 +236,9 @@ _RESERVED = "including what operations reserve for their own use, which heap and
 
 
 def excess_text(assignment: Assignment, memory_space: int = 0) -> str:
-    """By how much a program does not fit into a memory of its chip; empty if it fits, or the memory's size is unknown.
+    """Describes by how much a program exceeds a memory of its chip; empty if it fits, or if the capacity is unknown.
 
-    Of memory beside the main one what is estimated proves nothing.
+    Also empty for an estimate of any memory other than main memory, since that proves nothing.
     """
     full = space_usage(assignment, memory_space)
     if full.usable is None or full.needed <= full.usable or (memory_space and full.is_estimated):
@@ -238,7 +248,7 @@ def excess_text(assignment: Assignment, memory_space: int = 0) -> str:
 
 
 def space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
-    """Use of a memory space, found once."""
+    """Use of a memory space. Cached on the assignment."""
     known = assignment._space_usages
     if memory_space not in known:
         known[memory_space] = _space_usage(assignment, memory_space)
@@ -275,7 +285,7 @@ def _name(place: Instruction | str) -> str:
 
 
 def moment(assignment: Assignment, place: str) -> int:
-    """The moment of a name or a number. Raises MemoryModelError for one that is not in the schedule."""
+    """The time in the schedule given by an instruction's name or a number. Raises MemoryModelError if there is none."""
     if place.isdecimal() and len(place) < 19:
         time = int(place)
         if time < len(assignment.schedule):
@@ -290,9 +300,9 @@ def moment(assignment: Assignment, place: str) -> int:
 
 
 def live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[LiveArray, ...]:
-    """Live arrays of a memory space at a moment, largest first: each piece of memory once.
+    """Arrays live in a memory space at a time of the schedule, largest first. Shared memory is listed once.
 
-    What is static is held all the time, whether its value is needed then or not.
+    Static arrays are live throughout, whether or not their values are still needed. Cached on the assignment.
     """
     known = assignment._live_arrays
     if (memory_space, time) not in known:
@@ -319,14 +329,14 @@ def _live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[
 
 
 def temporaries(assignment: Assignment, memory_space: int) -> tuple[LiveArray, ...]:
-    """Every temporary of a memory space, whenever it lives, largest first."""
+    """All temporaries of a memory space, whatever their live ranges, largest first within each allocation."""
     return tuple(row for row, _ in placed_temporaries(assignment, memory_space))
 
 
 def placed_temporaries(
     assignment: Assignment, memory_space: int
 ) -> tuple[tuple[LiveArray, tuple[Allocation, Slice]], ...]:
-    """Live temporaries, each with its allocation and slice."""
+    """All temporaries of a memory space, each with its allocation and slice."""
     describe = _Describer(assignment)
     return tuple(
         (describe.row(allocation, [piece], 0), (allocation, piece))
@@ -357,7 +367,7 @@ def group_by(arrays: Iterable[LiveArray], by: By) -> tuple[LiveGroup, ...]:
 
 
 def line_text(place: SourceLocation | None) -> str:
-    """`train.py:123`, the file without its folders; empty if no line is known."""
+    """Formats a location as `train.py:123`, without folders; empty if unknown."""
     return f"{place.file.rsplit('/', 1)[-1]}:{place.line}" if place is not None else ""
 
 

@@ -95,7 +95,7 @@ def _of_loop(ahead: Ahead, context: Context) -> Report:
     return Report(
         ahead.writer,
         f"{byte_text(size)} are computed before a loop that reads a slice in each of {count:,} iterations{times(runs)}, "
-        f"although {byte_text(sum(made.values()))} are what they are computed from",
+        f"although they are computed from arrays of {byte_text(sum(made.values()))}",
         "pass the smaller arrays to the loop, and compute the slice in its body, where it is fused into what reads it",
         2 * size * runs,
         seconds=max(0.0, writing + reading + prices.together(ahead.copies) - prices.reading(again * runs)),
