@@ -165,16 +165,16 @@ def communications(module: Module) -> tuple[Communication, ...]:
 
 
 def chain_of(instruction: Instruction) -> tuple[str, str] | None:
-    """Key shared by the parts of a collective that the TPU compiler spread over fusions; None for others.
+    """Key shared by the parts of a collective that the TPU compiler split over fusions; None for others.
 
-    It repeats the collective in the fusions that start it, go on with it and end it.
+    The compiler repeats the collective in the fusions that start, continue and finish it.
     """
     chain = instruction.frontend_attributes.get("chain_id")
     return (instruction.opcode, chain) if chain is not None else None
 
 
 def largest_operand(instruction: Instruction) -> Instruction | None:
-    """Of a combined collective the operand that is larger than the first, whose metadata it has; None of others."""
+    """The largest operand of a combined collective; None for others, or if it is the first, whose metadata it has."""
     operands = instruction._operands
     if len(operands) < 2 or KINDS.get(instruction._head.opcode) in (None, "all-to-all"):
         return None  # an all-to-all may have an operand for each device
@@ -188,14 +188,14 @@ def largest_operand(instruction: Instruction) -> Instruction | None:
 
 
 def is_started(instruction: Instruction) -> bool:
-    """True if an asynchronous collective fusion starts this collective: of a chain that is the part to name."""
+    """True if an asynchronous collective fusion starts this collective; reports name this part of a chain."""
     targets = (user.attributes.get("custom_call_target") for user in instruction.users)
     return "AsyncCollectiveStart" in targets
 
 
 @fact
 def results_of_chains(module: Module) -> dict[tuple[str, str], Instruction]:
-    """The fusions whose results are those of collectives spread over several, by the key of the chain."""
+    """The fusions that return the results of collectives split over several fusions, by `chain_of`."""
     found: dict[tuple[str, str], Instruction] = {}
     of_kinds = (parts for opcode, parts in census(module).by_opcode.items() if opcode in KINDS)
     for part in itertools.chain.from_iterable(of_kinds):
@@ -209,7 +209,7 @@ def results_of_chains(module: Module) -> dict[tuple[str, str], Instruction]:
 
 
 def is_further_part(instruction: Instruction) -> bool:
-    """True for the repetitions of a collective in the fusions that go on with it and end it."""
+    """True for the repetitions of a collective in the fusions that continue and finish it."""
     return chain_of(instruction) is not None and not is_started(instruction)
 
 
@@ -249,7 +249,7 @@ def exchange(instruction: Instruction) -> Exchange:
 
 
 def kind_of(instruction: Instruction) -> str:
-    """The kind of what an instruction begins. See `Communication`."""
+    """Kind of the communication that an instruction starts. See `Communication`."""
     transfer = transfer_type(instruction)
     if transfer is not None:
         return f"dcn {transfer}"
@@ -355,7 +355,7 @@ def _communication(graph: CallGraph, joined: Slices, instruction: Instruction) -
 
 
 def scattered(instruction: Instruction) -> Instruction | None:
-    """The slice that a fusion keeps of an all-reduce in it: the TPU compiler writes a reduce-scatter so."""
+    """The slice of an all-reduce that its fusion keeps: this is how the TPU compiler writes a reduce-scatter."""
     home = instruction.computation
     if instruction.opcode != "all-reduce" or home is None or not home.is_fusion_body:
         return None
@@ -364,7 +364,7 @@ def scattered(instruction: Instruction) -> Instruction | None:
 
 
 def is_sync(instruction: Instruction) -> bool:
-    """True if the GPU compiler marks an asynchronous operation as one that runs as if it were none."""
+    """True if the GPU compiler marks an asynchronous operation as executed synchronously."""
     config = instruction.backend_config
     if config is None or '"is_sync":true' not in config.text:
         return False
@@ -400,7 +400,7 @@ _SENDS_ONLY = frozenset({"send", "outfeed"})
 
 
 def received_shape(instruction: Instruction) -> Shape | None:
-    """The part of the result that holds what arrives; None if nothing does."""
+    """The part of the result that holds the received data; None if nothing is received."""
     shape, element = instruction.shape, _RESULT_ELEMENT.get(instruction.opcode)
     if shape is None or instruction.opcode in _SENDS_ONLY:
         return None

@@ -12,38 +12,39 @@ from hlotext.ir.values.aliasing import BufferDonor, InputOutputAlias
 
 @attrs.frozen
 class EntryArray:
-    """One array that goes into a module or comes out of it."""
+    """An array among the arguments or results of a module."""
 
     number: int
-    """Of an argument the parameter's number; of a result its place among the arrays."""
+    """For an argument, the parameter number; for a result, its position among the arrays."""
     index: tuple[int, ...]
     """Shape index of the array in the parameter or result."""
     label: str
     """Name in the program (`op_name` of a parameter: JAX's parameter path), else the instruction's name."""
     shape: str
-    """As one device has it where the module is partitioned, without the layout."""
+    """Shape without layout; of one device if the module is partitioned."""
     layout: str
-    """Empty where the text has none."""
+    """Layout; empty if the text has none."""
     sharding: str
-    """Empty where the text has none."""
+    """Sharding; empty if the text has none."""
     device_bytes: int | None
+    """Bytes on one device; None if unknown."""
     global_bytes: int | None
-    """None if shapes are those of one device, or what a device holds is not known."""
+    """Bytes of the whole array; None if unknown, or if the module is already partitioned."""
     is_donated: bool
     """True for a donated argument: aliased, or listed in `buffer_donor`."""
     aliased_with: tuple[int, ...] | None
-    """Of an argument the index of the result in its memory, of a result the parameter's number and the index there."""
+    """For an argument, the index of the result in its buffer; for a result, the parameter number and the index in it."""
 
 
 def program_name(instruction: Instruction) -> str:
-    """The program's name of an argument of a module, `p[0]['w']` for `param.2`; "" of other operations, and without one."""
+    """Name of an argument in the program, `p[0]['w']` for `param.2`; empty for other instructions, or if there is none."""
     home, metadata = instruction.computation, instruction.metadata
     is_argument = instruction.opcode == "parameter" and home is not None and home.is_entry
     return metadata.op_name if is_argument and metadata is not None else ""
 
 
 def arguments(module: Module) -> tuple[EntryArray, ...]:
-    """The arrays of the arguments, in order. `input_output_alias` and `buffer_donor` of the header list the donated ones."""
+    """The arrays of the arguments, in order, with donations from the header (`input_output_alias`, `buffer_donor`)."""
     aliases = {(one.parameter_number, one.parameter_index): one.output_index for one in aliases_of(module)}
     given = {(one.param_number, one.param_index) for one in donors_of(module)}
     found = []
@@ -60,7 +61,7 @@ def arguments(module: Module) -> tuple[EntryArray, ...]:
 
 
 def only_counts_differ(old: object, new: object) -> bool:
-    """True if two lists of a header, with an entry per argument, differ only because there are more or fewer arguments."""
+    """True if two header lists with an entry per argument differ only in length, as after adding or removing arguments."""
     if not (isinstance(old, tuple) and isinstance(new, tuple)) or len(old) == len(new):
         return False
     return set(map(str, old)) == set(map(str, new))
@@ -107,12 +108,12 @@ def _entry(
 
 
 def aliases_of(module: Module) -> tuple[InputOutputAlias, ...]:
-    """The results that are written over arguments (`input_output_alias` of the header)."""
+    """The results that reuse the buffers of arguments (`input_output_alias` in the header)."""
     config = module.attributes.get("input_output_alias")
     return tuple(config.entries) if config is not None else ()
 
 
 def donors_of(module: Module) -> tuple[BufferDonor, ...]:
-    """The arguments that any result may be written over (`buffer_donor` of the header)."""
+    """The arguments whose buffers any result may reuse (`buffer_donor` in the header)."""
     config = module.attributes.get("buffer_donor")
     return tuple(config.entries) if config is not None else ()

@@ -1,4 +1,4 @@
-"""Numbers of operations, seconds and shares for people."""
+"""Formats operation counts, seconds and percentages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _UNITS = ("", "K", "M", "G", "T", "P", "E")
 
 
 def format_count(count: float) -> str:
-    """Operations, three digits: `512`, `1.25 G`; units are powers of 1,000."""
+    """Formats a count with three digits: `512`, `1.25 G`; units are powers of 1,000."""
     if count > HUGE:
         return "over 1e300"
     value, unit = float(count), 0
@@ -26,12 +26,12 @@ def _three_digits(value: float) -> str:
 
 
 def pluralize(count: int, noun: str, plural: str = "") -> str:
-    """`1 instruction`, `12,345 instructions`; `plural` for nouns that take more than an s."""
+    """Formats a count with a noun: `1 instruction`, `12,345 instructions`; `plural` for irregular plurals."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def seconds(time: float) -> str:
-    """Seconds, three digits: `12.3 us`, `2.00 ms`, `1,250 s`; nanoseconds in whole ones, below which no clock measures."""
+    """Formats seconds with three digits: `12.3 us`, `2.00 ms`, `1,250 s`; nanoseconds without decimals."""
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if time >= 0.9995 * factor:
             return (
@@ -43,17 +43,17 @@ def seconds(time: float) -> str:
 
 
 def times(factor: float) -> str:
-    """A factor, three digits: `1.25x`, `128x`, `12,345x`."""
+    """Formats a factor with three digits: `1.25x`, `128x`, `12,345x`."""
     return f"{factor:{',.0f' if factor >= 99.5 else '.3g'}}x"
 
 
 def format_percent(part: float, whole: float) -> str:
-    """A share in percent; empty if the whole is zero."""
+    """Formats a fraction as a percentage; empty if the whole is zero."""
     return f"{100 * part / whole:.1f} %" if whole else ""
 
 
 def format_change(change: float) -> str:
-    """A change as a share of what was before: `+12.5 %`, `−0.04 %`, from ten times as much on `1,411 times`."""
+    """Formats a relative change: `+12.5 %`, `−0.04 %`; from a factor of ten on as `1,411 times`."""
     if not change:
         return "none"
     if change >= 9:
@@ -63,7 +63,7 @@ def format_change(change: float) -> str:
 
 
 def attribute_text(value: object) -> str:
-    """An attribute's value in HLO's notation: tuples in braces, enumerators by name; empty for None."""
+    """Formats an attribute's value in HLO's notation: tuples in braces, enumerators by name; empty for None."""
     if isinstance(value, tuple):
         return "{" + ",".join(map(attribute_text, value)) + "}"
     return "" if value is None else str(value)

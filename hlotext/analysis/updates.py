@@ -32,20 +32,20 @@ class Update:
     is_in_place: bool
     """True if only a part changes, such as a row of a cache."""
     is_carried: bool
-    """True if it is loop state that starts as the argument and ends as the result: no coincidence."""
+    """True if it is loop state that starts as the argument and ends as the result, which is no coincidence."""
     is_sliced: bool = False
-    """True if a loop reads the argument in slices and writes their new values to an array of its own (xs and ys of a scan).
+    """True if a loop reads the argument slice by slice and writes new slices to another array (xs and ys of a scan).
 
-    Both are live then, whatever is donated: XLA copies the new array into a donated argument behind the loop.
+    Both are then live, whatever is donated: XLA copies the new array into a donated argument after the loop.
     """
     is_rolled: bool = False
-    """True if the elements that stay move on, as those of a cache that keeps the latest rows: never in place."""
+    """True if elements that are kept move to other positions, as in a cache of the latest rows; never in place."""
     is_moved: bool = False
-    """True if besides nothing but some elements is new: the others stay as they are, in other places."""
+    """True if only some elements are new, and the others are unchanged but at other positions."""
     copies: tuple[Instruction, ...] = ()
-    """Copies of the entry computation on the way, from the result back to the argument."""
+    """Copies in the entry computation on the path from the result back to the argument."""
     is_retyped: bool = False
-    """True if the argument has another element type, so that the result cannot lie in its memory."""
+    """True if the argument has another element type, so that the result cannot use its buffer."""
 
 
 def updates(
@@ -56,13 +56,17 @@ def updates(
     with_moved: bool = False,
     with_retyped: bool = False,
 ) -> Iterator[Update]:
-    """The results that are computed from an argument element by element, or by changing a part of it.
+    """Yields the results that are computed from an argument elementwise, or by changing a part of it.
 
-    Each argument and each result once, those that alias one another only `with_aliased`. `apart` has the arrays whose slices
-    were changed and joined again, by the instruction that joins them. `with_moved` those too whose elements move, which
-    donation does not update in place: rolled ones, those whose rows are reordered besides, and lists that are stacked,
-    changed, and taken apart again; `with_retyped` those too whose element type changes. Of several arguments that may be
-    meant, see `_paired`.
+    Each argument and each result occurs once. If several arguments qualify, `_paired` chooses.
+
+    Args:
+        module: The module.
+        apart: Arrays whose slices were changed and concatenated again, by the concatenating instruction.
+        with_aliased: Include results that are already aliased to an argument.
+        with_moved: Include results whose elements move, which donation does not update in place: rolled arrays, reordered
+            rows, and lists that are stacked, changed and unstacked.
+        with_retyped: Include results with another element type than the argument.
     """
     entry = module.entry
     entries = () if with_aliased else aliases_of(module)
@@ -148,18 +152,18 @@ def _shift(one: Origin, index: tuple[int, ...]) -> int:
 
 @fact
 def undonated_updates(module: Module) -> tuple[Update, ...]:
-    """The updates of arguments that the header's `buffer_donor` does not name either."""
+    """Updates of arguments that are neither aliased nor listed in the header's `buffer_donor`."""
     given = {one.param_number for one in donors_of(module)}
     return tuple(one for one in updates(module) if one.parameter.parameter_number not in given)
 
 
 @fact
 def copies_for_updates(module: Module) -> dict[Instruction, Update]:
-    """The copies that are there because an argument is updated and not donated, each with the update.
+    """Copies that exist because an argument is updated without being donated, each with the update.
 
-    A part of the argument changes, or it is the state of a loop: in its own memory it would need no copy. Either the whole
-    argument is copied within main memory, to be changed there, or its new value is written from fast memory to a result of
-    its own.
+    Part of the argument changes, or it is the state of a loop; updated in its own buffer it would need no copy. Either the
+    whole argument is copied within main memory and changed there, or its new value is copied from fast memory to a separate
+    result.
     """
     found = {}
     for update in undonated_updates(module):
@@ -182,7 +186,7 @@ def copies_for_updates(module: Module) -> dict[Instruction, Update]:
 
 @fact
 def copies_for_old_values(module: Module) -> dict[Instruction, tuple[Update, tuple[Instruction, ...]]]:
-    """The copies of donated arguments whose old value something reads besides the update, each with the update and these."""
+    """Copies of donated arguments whose old value has other readers than the update, each with the update and the readers."""
     donated = {alias.parameter_number for alias in aliases_of(module)}
     found = {}
     for update in updates(module, with_aliased=True) if donated else ():
@@ -213,9 +217,9 @@ def _is_given(instruction: Instruction) -> bool:
 
 
 def tree_of(parameter: Instruction) -> str:
-    """The name of the argument that a parameter is a leaf of; its own where it has no other.
+    """Name of the argument that a parameter is a leaf of, such as `params` for JAX's `params['w']`.
 
-    JAX names arguments by their place: `params` of `params['w']`.
+    The parameter's own name if it has no name in the program.
     """
     name = parameter.metadata.op_name if parameter.metadata is not None else ""
     return re.split(r"[\[.]", name, maxsplit=1)[0] or parameter.name

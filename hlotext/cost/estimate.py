@@ -149,8 +149,8 @@ class Estimate:
     _revision: int
     """The revision of the module that was estimated."""
     cached_bytes: int | None = None
-    """Bytes at the peak, where all of them stay in the chip's cache from run to run; `chip` then has the cache's rate as
-    bandwidth. None where they do not, where the peak is unknown, and for chips without such a cache."""
+    """Bytes live at the peak, if all of them fit in the chip's cache and so stay there from run to run; `chip` then has the
+    cache's bandwidth. None if they do not fit, if the peak is unknown, or if the chip has no such cache."""
 
     @property
     def walk(self) -> Walk:

@@ -56,8 +56,8 @@ class HostFinding:
     """A difference between hosts."""
 
     kind: Kind
-    """`missing`: a module for several devices is not on all hosts; `order`: such modules come in another order, a note;
-    `different`: the program differs, before optimization unless `message` says else; `unfinished`: no final text;
+    """`missing`: a module for several devices is not on all hosts; `order`: such modules are in another order (a note);
+    `different`: the program differs, before optimization unless `message` says otherwise; `unfinished`: no final text;
     `options`: settings differ; `collectives`: the programs execute collectives in another order, which hangs;
     `unreadable`: a file; `local`: a module that runs on one host alone, a note.
     """

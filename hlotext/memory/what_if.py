@@ -31,18 +31,18 @@ from hlotext.syntax.source.reporter import did_you_mean
 
 @attrs.frozen
 class WhatIf:
-    """One memory space before and after. An estimate."""
+    """Estimate of one memory space before and after a change."""
 
     what: str
     memory_space: int
     peak_before: int
     peak_after: int
     needed_before: int
-    """Bytes of all allocations, fragments included."""
+    """Bytes of all allocations, including fragmentation."""
     needed_after: int
     notes: tuple[str, ...]
     assignment: Assignment
-    """The memory afterwards."""
+    """Buffer assignment after the change."""
     unsure: tuple[int, ...] = ()
     """Numbers of donated parameters with a reader that their new value does not depend on."""
 
@@ -63,17 +63,17 @@ def donate(
     results: Mapping[int, ShapeIndex] | None = None,
     is_hopeful: bool = False,
 ) -> WhatIf:
-    """The peak if these parameters of the entry were donated.
+    """Estimates the peak if these parameters of the entry were donated.
 
-    Each array of a parameter is aliased to the result named by `results`, else to the first unaliased result of the same
-    shape, as JAX pairs them. If a reader of the parameter depends on the result, the compiler copies, and nothing is gained;
-    the result is taken nevertheless.
-    If neither depends on the other, the compiler must schedule the reader first. The CPU
-    compiler, which inserts copies before it schedules, copies there (`RemoveUnnecessaryCopies` with a
-    `DependencyHloOrdering`), and such a parameter counts only if `is_hopeful`; `unsure` of the outcome names those that
-    count. Of a result that is not written over its own parameter element by element it copies too, for a moment, which is
-    left out. `what` names the parameters whose arrays a result takes, the notes why the others are none. Raises
-    MemoryModelError for a parameter that is not there, and as `assign` does.
+    Each array of a parameter is aliased to the result given in `results`, else to the first unaliased result of the same
+    shape, as in JAX. If a reader of the parameter depends on the result, the compiler copies the parameter and nothing is
+    gained, but the result is used up nevertheless. If neither depends on the other, the compiler must schedule the reader
+    first; the CPU compiler, which inserts copies before scheduling, copies in that case (`RemoveUnnecessaryCopies` with a
+    `DependencyHloOrdering`), so such a parameter counts only if `is_hopeful`, and is listed in `unsure`. Short-lived copies
+    of results that are not written elementwise over their own parameter are not modeled.
+
+    In the outcome, `what` names the parameters whose buffers are reused, and the notes explain the others. Raises
+    MemoryModelError if there is no such parameter, and the same errors as `assign`.
     """
     before = before or assign(module, platform, chip)
     assert before.model is not None
@@ -389,12 +389,12 @@ def rematerialize(
     memory_space: int = 0,
     before: Assignment | None = None,
 ) -> WhatIf:
-    """The peak if a value, or several in turn, were recomputed after the peak instead of being kept live across it.
+    """Estimates the peak if a value, or several in turn, were recomputed after the peak instead of being kept live.
 
-    Its instruction is repeated before the first use after the peak, so that its operands are live until then; or the
-    instructions that produce these are repeated too, back to values live across the peak anyway, as `jax.checkpoint` does,
-    if that lowers the peak. Raises MemoryModelError for a name that is not there, does not live across the peak, or cannot
-    be computed again, and as `assign` does.
+    Its instruction is repeated before the first use after the peak, so its operands stay live until then. If that lowers
+    the peak further, the instructions that produce the operands are repeated too, back to values that are live across the
+    peak anyway, as with `jax.checkpoint`. Raises MemoryModelError if there is no such value, if it is not live across the
+    peak or cannot be recomputed, and the same errors as `assign`.
     """
     before = before or assign(module, platform, chip)
     after, notes = before, []
@@ -408,10 +408,10 @@ def rematerialize(
 def together(
     module: Module, parameters: Sequence[int], names: Sequence[str], before: Assignment, memory_space: int = 0
 ) -> WhatIf:
-    """The peak if these parameters were donated and then, in turn, these values recomputed.
+    """Estimates the peak if these parameters were donated and then, in turn, these values recomputed.
 
-    Not the sum of what each saves: where one lowers the peak another may be highest. A value that cannot be recomputed
-    after the others is left out, with a note. Raises the same errors as `donate`.
+    This is not the sum of the individual savings, since lowering one peak may leave another one. A value that cannot be
+    recomputed after the others is skipped, with a note. Raises the same errors as `donate`.
     """
     parameters = sorted(set(parameters))
     donated = donate(module, parameters, memory_space=memory_space, before=before) if parameters else None
