@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 import json
 import lzma
 import random
@@ -122,23 +120,3 @@ def test_no_log_makes_a_cycle(seed: int) -> None:
     assert {e.code for e in hlo.verify(outcome.module)} <= {e.code for e in hlo.verify(module)}
     assert any(d.rule == "log does not match" for d in outcome.decisions)
     hlo.parse(str(outcome.module))
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            "cpu_instruction_fusion",
-            "decision",
-            "fusion_node_indexing",
-            "fusion_graph",
-            "fusion_rules",
-            "globally_unfusible",
-            "layout_models",
-            "models",
-        ),
-        "priority",
-    ],
-)
-def test_examples(name: str) -> None:
-    assert not doctest.testmod(importlib.import_module(f"hlotext.compiler.{name}")).failed

@@ -3,8 +3,6 @@ and collectives made one."""
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
 import hlotext as hlo
@@ -12,12 +10,8 @@ from hlotext import rewrite
 from hlotext.analysis import trip_count
 from hlotext.edit import integrity
 from hlotext.edit.cloning import clone_computation
-from hlotext.rewrite import entry_layout, importing, ordering
-from hlotext.rewrite.passes.cleanup import anonymize
 from hlotext.rewrite.passes.cleanup.anonymize import Anonymize
-from hlotext.rewrite.passes.devices import combine_collectives
 from hlotext.rewrite.passes.devices.combine_collectives import CombineCollectives
-from hlotext.rewrite.passes.loops import unroll_loops
 from hlotext.rewrite.passes.loops.unroll_loops import UnrollLoops
 from tests import support
 
@@ -452,15 +446,6 @@ def test_bounds_of_what_becomes_one() -> None:
         module = hlo.parse(text)
         assert CombineCollectives(**options).run(module).statistics == counts
         sound(module)
-
-
-@pytest.mark.parametrize(
-    "module",
-    [entry_layout, importing, ordering, anonymize, combine_collectives, unroll_loops],
-    ids=lambda module: module.__name__,
-)
-def test_examples(module: object) -> None:
-    assert not doctest.testmod(module).failed  # type: ignore[arg-type]
 
 
 # ---- calls taken apart beside what shares buffers, and calls that run asynchronously

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import math
 import re
 from typing import Any
@@ -16,7 +15,7 @@ import hlotext as hlo
 from hlotext import matchers as m
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
-from hlotext.matchers import facts, glob, matching, numbers, pattern, text
+from hlotext.matchers import glob
 from hlotext.matchers.numbers import is_all
 
 TEXT = """ENTRY e {
@@ -387,10 +386,3 @@ def test_shell_patterns_mean_what_expressions_mean(text: str, wanted: str) -> No
 def test_a_pattern_of_endless_depth_is_refused() -> None:
     with pytest.raises(m.PatternError, match="nested"):
         m.parse_pattern("add(" * 5000 + "_" + ")" * 5000)
-
-
-@pytest.mark.parametrize(
-    "module", [m, pattern, text, glob, matching, numbers, facts], ids=lambda module: module.__name__
-)
-def test_examples(module: object) -> None:
-    assert not doctest.testmod(module).failed  # type: ignore[arg-type]

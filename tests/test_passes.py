@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
-import pkgutil
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,17 +20,6 @@ from tests import support
 
 MLP = support.CORPUS / "cpu" / "mlp_forward.cpu_1.before_optimizations.txt"
 CPU = [path for path in support.corpus_files(("cpu",)) if len(support.read_text(path)) < 60_000]
-
-
-def modules(package: object) -> list[str]:
-    """Names of all modules below a package, its own included."""
-    found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")  # type: ignore[attr-defined]
-    return [package.__name__, *(info.name for info in found)]  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("name", modules(rewrite))
-def test_examples(name: str) -> None:
-    assert not doctest.testmod(importlib.import_module(name)).failed
 
 
 @pytest.mark.parametrize("name", PASSES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -186,7 +185,3 @@ def test_lists_of_another_length_go() -> None:
     assert notes(module) == {"arg_layout_modes": "default;default"}
     per_argument_attributes.drop_lists(module)
     assert "frontend_attributes" not in str(module)
-
-
-def test_examples() -> None:
-    assert not doctest.testmod(per_argument_attributes).failed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ import hlotext as hlo
 from hlotext import matchers as m
 from hlotext import rewrite
 from hlotext.edit import integrity
-from hlotext.rewrite.kit import rules as kit_rules
 
 TEXT = """ENTRY e {
   x = f32[4] parameter(0)
@@ -236,10 +234,6 @@ def test_no_rule_matches_at_the_end(data: st.DataObject) -> None:
     assert integrity.problems(module) == []
     assert str(hlo.parse(str(module))) == str(module)
     assert [d for d in hlo.verify(module) if d.severity is hlo.Severity.ERROR] == []
-
-
-def test_examples() -> None:
-    assert not doctest.testmod(kit_rules).failed
 
 
 def test_a_broadcast_of_a_scalar_has_a_layout_only_where_the_computation_has_some() -> None:

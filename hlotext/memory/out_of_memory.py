@@ -33,10 +33,10 @@ def shares(message: Message, key: Callable[[ListedAllocation], str | None]) -> t
     """The allocations that a message lists summed by `key`, the largest sum first.
 
     >>> from hlotext.messages import Memory
-    >>> rows = (Allocation(8.0, op_name="a"), Allocation(4.0, 3.0, op_name="a"), Allocation(1.0))
+    >>> rows = (ListedAllocation(8.0, op_name="a"), ListedAllocation(4.0, 3.0, op_name="a"), ListedAllocation(1.0))
     >>> message = Message("hbm", "", memory=Memory(allocations=rows))
     >>> [(share.name, share.bytes, share.padding) for share in shares(message, lambda row: row.op_name)]
-    [('a', 12.0, 1.0), ('', 1.0, 0.0)]
+    [('a', 12.0, 1.0), ('', 1.0, 0)]
     """
     groups: dict[str, list[ListedAllocation]] = defaultdict(list)
     for row in message.memory.allocations if message.memory is not None else ():

@@ -20,36 +20,38 @@ class Row(NamedTuple):
     platform: str
     """`cpu`, `gpu`, `tpu`; `all` for what was measured on all together."""
     release: str
-    """Of jaxlib."""
+    """Release of jaxlib."""
     right: int
+    """Number of answers that agree with XLA's."""
     of: int
+    """Number of answers compared."""
 
     @property
     def share(self) -> str:
-        """In how many of 100 it was XLA's, and of how many."""
+        """Percentage that agrees with XLA's, and the number compared."""
         text = "100" if self.right == self.of else f"{min(100 * self.right / self.of, 99.9):.1f}"
         return f"{text} % of {self.of:,}"
 
     @property
     def anchor(self) -> str:
-        """The name of its row, for links to it."""
+        """HTML anchor of its row."""
         return anchor(self.answer)
 
 
 def rows() -> tuple[Row, ...]:
-    """All that was measured, by answer, platform and release."""
+    """All measurements, by answer, platform and release."""
     if not FILE.exists():
         return ()
     return tuple(Row(*row) for row in json.loads(FILE.read_text(encoding="utf-8")))
 
 
 def anchor(answer: str) -> str:
-    """The name of an answer's row, for links to it."""
+    """HTML anchor of an answer's row."""
     return "accuracy-" + "".join(c if c.isalnum() else "-" for c in answer.lower()).replace("--", "-")
 
 
 def table(found: Iterable[Row]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Titles of columns and rows: an answer on a platform each, a column for each release."""
+    """Column titles and rows of a table, with a row per answer and platform and a column per release."""
     listed = tuple(found)
     releases = sorted({row.release for row in listed}, key=lambda name: tuple(map(int, name.split("."))))
     cells = {(row.answer, row.platform, row.release): row for row in listed}

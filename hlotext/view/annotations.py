@@ -1,4 +1,4 @@
-"""A module's text with comments behind its lines: the line of Python, the bytes of the result, how often it runs."""
+"""A module's text with comments at the ends of its lines: Python line, bytes of the result, execution count."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LIBRARIES = ("site-packages/", "dist-packages/", "<frozen ")
 
 
 def annotated(module: Module) -> str:
-    """The text of a module that was read and not edited, with `//@ train.py:12 mlp, 4.0 MiB, x48` behind its op lines.
+    """The text of a parsed, unedited module with a comment at the end of each op line: `//@ train.py:12 mlp, 4.0 MiB, x48`.
 
-    File, line and function are those of the innermost frame outside of installed packages; bytes those that the result
-    takes in memory, with padding, where it has memory of its own; runs those of one run of the module, `x?` where they
-    depend on values. Comments that an earlier call wrote are replaced, others stay. Lines with several instructions get none.
+    File, line and function are those of the innermost frame outside installed packages. Bytes include padding, and are given
+    for results in memory of their own. The count is that of executions in one run of the module, `x?` if it depends on
+    values. Comments from an earlier call are replaced, others are kept. Lines with several instructions get no comment.
 
     >>> import hlotext as hlo
     >>> text = 'ENTRY e {\\n  p = f32[4] parameter(0)\\n  ROOT n = f32[4] negate(p)  // mine\\n}'

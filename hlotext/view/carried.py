@@ -1,4 +1,4 @@
-"""Collectives by the operations that carry them: fusions, starts, what waits for them; each in few words for a page."""
+"""Collectives by the operations that implement them (fusions, starts, dones), each as a short text for a page."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _STARTS, _GOES_ON, _ENDS = "starts", "continues", "waits for"
 
 @attrs.frozen
 class Carried:
-    """A collective that an operation carries out, begins or waits for."""
+    """A collective that an operation implements, starts, continues or waits for."""
 
     flow: CollectiveTraffic
     role: str = ""
-    """Empty for an operation that is all of it."""
+    """`starts`, `continues` or `waits for`; empty for an operation that implements all of it."""
     more: int = 0
-    """Further collectives that it carries."""
+    """Number of further collectives in the operation."""
 
     @property
     def kind(self) -> str:
@@ -34,7 +34,7 @@ class Carried:
 
     @property
     def bytes(self) -> str:
-        """Bytes that each device sends when it runs once, for people."""
+        """Bytes that each device sends per execution, as text; empty if unknown."""
         return "" if self.flow.sent is None else byte_text(self.flow.sent)
 
     @property
@@ -54,7 +54,7 @@ class Carried:
 
     @property
     def text(self) -> str:
-        """With its part in it, and what each device sends: a sentence for a panel."""
+        """A sentence with the operation's role and the bytes that each device sends."""
         one = self.flow.communication
         role = f"{self.role} " if self.role else ""
         by = f" of {(one.fusion or one.start).name}" if self.role in (_GOES_ON, _ENDS) else ""
@@ -69,7 +69,7 @@ class Carried:
 
 
 def carried(module: Module, found: Traffic) -> Mapping[Instruction, Carried]:
-    """The collectives of a module by each operation that has a part in them; of several in one the largest."""
+    """Collectives by each operation that is part of one; the largest if there are several in one operation."""
     result: dict[Instruction, Carried] = {}
     chains: dict[tuple[str, str], CollectiveTraffic] = {}
     for flow in found.flows:  # the most bytes first
@@ -98,7 +98,7 @@ def _add_fusions(
     chains: Mapping[tuple[str, str], CollectiveTraffic],
     result: dict[Instruction, Carried],
 ) -> None:
-    """Fusions that go on with a collective of another, or end it, which the TPU compiler repeats in each of them."""
+    """Adds fusions that continue or finish a collective started in another; the TPU compiler repeats it in each."""
     graph = call_graph(module)
     by_opcode = census(module).by_opcode
     for opcode in by_opcode.keys() & KINDS:

@@ -231,7 +231,7 @@ def _picture(before: ReportInput, after: ReportInput, space: int) -> Iterator[Pi
     yield Picture(
         title,
         f"{f'Mainly: {said}.' if said else 'Nothing differs at the peak.'} "
-        f"Live bytes{beside}, before in grey and after in blue, each over its own schedule.",
+        f"Live bytes{beside}, before in gray and after in blue, each over its own schedule.",
         f"{bars}{_overlay(drawn, '+' if is_flat else '')}",
     )
 
