@@ -100,3 +100,37 @@ def test_the_arguments_to_donate_are_named(fault: str, advice: str) -> None:
         parameter.attributes.pop("metadata", None)
     for finding in lint.run(module, lint.Config(select=("M103",))):
         assert "donate_argnums=..." in finding.help
+
+
+_KEPT = (
+    (support.DATA / "lint" / "parts" / "wide_residuals.txt")
+    .read_text("utf-8")
+    .partition("HloModule silent")[0]
+)
+_PRODUCT = "  p = f32[64,256]{1,0} dot(h, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+_UP = "  up.N = f32[64,256]{1,0} multiply(p, p)\n  wide.N = f32[64,64]{1,0} "
+_WIDE = _UP + "dot(up.N, up.N), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+_LIBRARY = _UP + 'custom-call(up.N, up.N), custom_call_target="__cublas$gemm"\n'
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "told"),
+    [
+        (1, [], "although its matmul has narrower operands"),
+        (2, [], "although all its 2 matmuls have narrower operands"),
+        (3, [_WIDE], "although 3 of its 4 matmuls have narrower operands"),
+        (3, [_LIBRARY, _WIDE], "although 3 of its 5 matmuls have narrower operands"),
+        (1, [_LIBRARY], None),
+        (2, [_LIBRARY, _WIDE], None),
+    ],
+)
+def test_f32_residuals_are_told_with_the_matmuls_that_are_narrow(
+    narrow: int, wide: list[str], told: str | None
+) -> None:
+    """Of a loop most of whose matmuls are narrow; calls of libraries are counted."""
+    more = [_PRODUCT.replace(" p =", f" p.{number} =") for number in range(1, narrow)]
+    more += [each.replace(".N", f".{number}") for number, each in enumerate(wide)]
+    text = _KEPT.replace(_PRODUCT, _PRODUCT + "".join(more))
+    config = lint.Config(**support.SAY_ALL, select=("D101",), profile=Backend.GPU)
+    found = [one.message for one in lint.run(hlo.parse(text), config) if "backward" in one.message]
+    assert [one.partition("pass, ")[2] for one in found] == ([told] if told is not None else [])

@@ -1,4 +1,4 @@
-"""Residuals that a loop keeps in f32 for its backward pass although its matmuls have narrower operands."""
+"""Residuals that a loop keeps in f32 for its backward pass although most of its matmuls have narrower operands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hlotext.analysis import byte_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of
-from hlotext.lint.products import SAME, Product, products
+from hlotext.lint.products import SAME, Multiplication, multiplications
 from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.slots import backward_loops, handed_to, memory_of, stacks, taken_out
@@ -28,18 +28,41 @@ class WideResiduals(Rule):
         if not backward:  # the module has no loop of a backward pass
             return
         taken = {one for loop in backward for one in handed_to(loop)}
-        by_body: dict[Computation | None, list[Product]] = {}
-        for product in products(context):
-            by_body.setdefault(product.whole.computation, []).append(product)
+        inside = _multiplied_inside(context)
         for rounds in stepped_rounds(context):
-            multiplied = by_body.get(rounds.body)
-            if (
-                rounds.loop not in backward and multiplied and all(map(_is_narrow, multiplied))
-            ):  # no loop of the forward pass multiplies only narrow operands
-                yield from _reports(rounds, taken, context)
+            multiplied = inside.get(rounds.body, ())
+            narrow = sum(map(_is_narrow, multiplied))
+            if rounds.loop not in backward and 2 * narrow > len(
+                multiplied
+            ):  # no loop of the forward pass multiplies mostly narrow operands
+                yield from _reports(rounds, taken, _told(narrow, len(multiplied)), context)
 
 
-def _is_narrow(product: Product) -> bool:
+def _multiplied_inside(context: Context) -> dict[Computation, list[Multiplication]]:
+    """The matmuls and convolutions in each computation and in what it calls, libraries' calls too."""
+    found: dict[Computation, list[Multiplication]] = {}
+    for one in multiplications(context):
+        around = one.whole.computation
+        for _ in range(_MOST_STEPS):
+            if around is None:
+                break
+            found.setdefault(around, []).append(one)
+            caller = context.graph.caller(around)
+            around = caller.computation if caller is not None else None
+    return found
+
+
+def _told(narrow: int, multiplied: int) -> str:
+    if narrow == multiplied:
+        return (
+            "its matmul has narrower operands"
+            if narrow == 1
+            else f"all its {narrow:,} matmuls have narrower operands"
+        )
+    return f"{narrow:,} of its {multiplied:,} matmuls have narrower operands"
+
+
+def _is_narrow(product: Multiplication) -> bool:
     """True if a matmul's operands have a narrow type, or had one before they were upcast for it."""
     return all(map(_was_narrow, product.operands))
 
@@ -61,7 +84,7 @@ def _bits(one: Instruction) -> int:
     return shape.element_type.bits if is_floating and shape is not None else 2 * _NARROW + 1
 
 
-def _reports(rounds: Rounds, taken: set[Instruction], context: Context) -> Iterator[Report]:
+def _reports(rounds: Rounds, taken: set[Instruction], narrow: str, context: Context) -> Iterator[Report]:
     ends = taken_out(rounds)
     wide = {
         slot: update
@@ -75,7 +98,7 @@ def _reports(rounds: Rounds, taken: set[Instruction], context: Context) -> Itera
     yield Report(
         rounds.given[largest],
         f"a loop of {context.prices.trips(rounds.loop):,} iterations saves {byte_text(whole)} in f32 for its backward pass, "
-        "although all its matmuls have narrower operands",
+        f"although {narrow}",
         "compute the saved values (gates, activations) in bf16 where that is accurate enough: half the bytes",
         whole // 2,
         is_held=True,
