@@ -35,7 +35,7 @@ def test_a_finding_says_what_its_repair_saves() -> None:
     assert finding.waste == "again"
     assert finding.seconds == pytest.approx(square.seconds * 7 / 8)
     assert finding.share == pytest.approx(square.seconds * 7 / 8 / estimate.seconds)
-    assert finding.basis == "h100, although compiled for CPU"
+    assert finding.basis == "h100, although compiled for CPU, with f32 matmuls at the tf32 rate"
     assert only(FIRES)[0].basis == "cpu (default chip), with all arrays in its cache"
 
 
@@ -62,12 +62,12 @@ def test_a_loop_of_unknown_length_is_said_and_can_be_told() -> None:
     """32 rounds are taken for it; a user who knows says how many."""
     (finding,) = only(UNKNOWN, chip="h100")
     assert (
-        finding.basis
-        == "h100, although compiled for CPU, assuming 32 iterations for 1 loop of unknown trip count"
+        finding.basis == "h100, although compiled for CPU, with f32 matmuls at the tf32 rate, "
+        "assuming 32 iterations for 1 loop of unknown trip count"
     )
     (told,) = only(UNKNOWN, chip="h100", trips={"body": 8})
     (known,) = only(FIRES, chip="h100")
-    assert told.basis == "h100, although compiled for CPU"
+    assert told.basis == "h100, although compiled for CPU, with f32 matmuls at the tf32 rate"
     assert told.seconds == pytest.approx(known.seconds)
 
 
@@ -154,6 +154,37 @@ def test_products_take_time_by_type_and_precision(type_: str, precision: str, ra
     assert found.seconds / narrow.seconds == pytest.approx(ratio, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "rate", "ratio"),
+    [
+        ("dot_tf32_tf32_f32", "tf32", 2),
+        ("dot_tf32_tf32_f32_x3", "tf32x3", 6),
+        ("dot_bf16_bf16_f32", "bf16", 1),
+        ("dot_bf16_bf16_f32_x6", "bf16x6", 6),
+        ("dot_bf16_bf16_f32_x9", "bf16x9", 9),
+        ("dot_any_f8_any_f8_f32", "fp8", 0.5),
+        ("dot_f32_f32_f32", "f32", 14.8),
+        ("dot_f64_f64_f64", "f64", 14.8),
+    ],
+)
+def test_an_algorithm_chooses_the_rate_of_a_dot(algorithm: str, rate: str, ratio: float) -> None:
+    """Whatever its precision says; `cost` and the basis of findings name the rate."""
+    matrix = "f32[8192,8192]{1,0}"
+    text = (
+        f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  a = {matrix} parameter(0)\n  ROOT p = {matrix} dot(a, a), "
+        "lhs_contracting_dims={1}, rhs_contracting_dims={0}, operand_precision={highest,highest}, "
+        f"algorithm={algorithm}\n}}\n"
+    )
+    found = cost.estimate(hlo.parse(text), "h100")
+    bf16 = chip("h100").rates.peaks["bf16"].value
+    assert list(found.product_rates.items()) == [(rate, 2 * 8192**3)]
+    assert found.seconds == pytest.approx(1e-6 + 2 * 8192**3 * ratio / bf16, rel=0.02)
+    told = price.prices_of(hlo.parse(text), Backend.GPU).basis
+    assert told.partition(", with ")[2] == (
+        "" if rate in ("bf16", "fp8", "f64") else f"f32 matmuls at the {rate} rate"
+    )
+
+
 def test_baselines_hold_no_shares() -> None:
     """They change with the chip; the same finding on another chip is known."""
     first, second = only(FIRES, chip="h100"), only(FIRES, chip="cpu")
@@ -169,7 +200,9 @@ def test_costs_go_out_in_json(tmp_path: object) -> None:
     path = support.DATA / "lint" / "compiled" / "lasso_ista.gpu1.after_optimizations.txt.xz"
     result = run("lint", path, "--format", "json-lines", "--select", "G116", "--chip", "h100")
     assert '"waste":"again"' in result.stdout.replace(": ", ":")
-    assert '"basis":"h100"' in result.stdout.replace(": ", ":").replace("counts ", "counts")
+    assert '"basis":"h100, with f32 matmuls at the tf32 rate"' in result.stdout.replace(": ", ":").replace(
+        "counts ", "counts"
+    )
     codes = [
         run("lint", path, "--select", "G116", "--fail-on", condition).exit_code
         for condition in ("share>3%", "share>=0.03", "share>99%", "share>=100%")

@@ -392,7 +392,7 @@ def test_widened_state_costs_half_of_each_reading_and_the_conversions() -> None:
     finding = only(text, "D101")
     estimate = cost.estimate(hlo.parse(text), "cpu")
     ends = sum(one.seconds for one in estimate.instructions if one.name in ("wide", "narrow"))
-    assert finding.seconds == pytest.approx(64 * 64 * 1024 * 2 / 5e10 + ends)
+    assert finding.seconds == pytest.approx(64 * 64 * 1024 * 2 / 2e11 + ends)
 
 
 def test_what_a_scan_keeps_is_told_without_its_state() -> None:

@@ -50,8 +50,8 @@ class Rates:
     """Peak rates of one device. None if unknown."""
 
     peaks: Mapping[str, Figure] = attrs.field(factory=dict, hash=False)
-    """Peak operations per second of dense matrix products by type: `bf16`, `int8`, `fp8`, `f64`; for f32 by JAX's
-    precision: `tf32` (default), `f32x3` (high), `f32` (highest). A type without a peak uses that of `bf16`."""
+    """Dense products, operations per second, by type: `bf16`, `int8`, `fp8`, `f64`; for f32 by JAX's precision:
+    `tf32` (the default), `f32x3` (high), `f32` (highest). A type without a peak uses another: see `rate`."""
     bandwidth: Figure | None = None
     """Bandwidth of main memory in bytes per second."""
     cache_bytes: Figure | None = None
@@ -83,11 +83,27 @@ class Rates:
     """Seconds to launch a collective; None if launches cost nothing."""
 
     def peak(self, kind: str) -> Figure | None:
-        """Peak operations per second for a type, a key of `peaks`; that of `bf16` if the type has none."""
-        found = self.peaks.get(kind)
-        if found is None and kind == "f32x3":
-            found = self.peaks.get("tf32")
-        return found or self.peaks.get("bf16")
+        """Operations per second for a kind of product; that of `bf16` if it has none."""
+        found = self.rate(kind)
+        return found[1] if found is not None else None
+
+    def rate(self, kind: str) -> tuple[str, Figure] | None:
+        """The peak used for a kind of product, with its name: its own, else that of the type that its passes multiply.
+
+        `bf16x6` is six passes of bf16; `f32x3` is tf32 on GPU. What has no peak uses that of `bf16`.
+        """
+        if kind in self.peaks:
+            return kind, self.peaks[kind]
+        base, _, passes = kind.partition("x")
+        if kind == "f32x3":
+            base, passes = "tf32", ""
+        name = base if base in self.peaks else "bf16"
+        found = self.peaks.get(name)
+        if found is None:
+            return None
+        if not passes:
+            return name, found
+        return f"{name}x{passes}", Figure(found.value / int(passes), f"{found.source}, by {passes} passes")
 
     def with_working_set(self, size: int) -> Rates:
         """The rates for a program with a working set of `size` bytes: the cache's bandwidth if it fits in the cache."""

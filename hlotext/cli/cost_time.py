@@ -133,6 +133,8 @@ def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[
             )
         )
     facts.append(("peak rates", _rates(found)))
+    if len(found.chip.rates.peaks) > 1 and found.product_rates:
+        facts.append(("matmuls at", _product_rates(found)))
     if found.cached_bytes is not None and (cache := found.chip.rates.cache_bytes) is not None:
         facts.append(
             (
@@ -226,6 +228,18 @@ def _rates(found: cost.Estimate) -> str:
     return ", ".join(parts) or "unknown"
 
 
+def _product_rates(found: cost.Estimate) -> str:
+    """The peaks that matmuls and convolutions are divided by, with the part of their FLOPs that each is used for."""
+    rates, whole = found.chip.rates, sum(found.product_rates.values())
+    parts: list[str] = []
+    for name, amount in found.product_rates.items():
+        if (peak := rates.peak(name)) is not None:
+            share = format_percent(amount, whole) + ("" if parts else " of their FLOPs")
+            part = f" ({share})" if len(found.product_rates) > 1 else ""
+            parts.append(f"{name} {format_count(peak.value)}FLOP/s{part}")
+    return ", ".join(parts)
+
+
 def _types_of_products(module: hlo.Module) -> list[str]:
     """The element types that the products of a module compute with, as its text has them."""
     products = (one for opcode in ("dot", "convolution") for one in census(module).by_opcode.get(opcode, ()))
@@ -242,8 +256,9 @@ def _instructions(lines: Lines) -> Listing[cost.InstructionTime]:
     return Listing(
         "time.instructions",
         lambda one: (
-            one.name, one.seconds, one.runs, one.bound.value, one.least.flops, one.least.flops * one.runs,
-            one.least.bytes, one.least.fast_bytes, one.weight, Shown(one.cycles, _cycles(one)), one.cycle_seconds,
+            one.name, one.seconds, one.runs, one.bound.value, list(one.least.products), one.least.flops,
+            one.least.flops * one.runs, one.least.bytes, one.least.fast_bytes, one.weight,
+            Shown(one.cycles, _cycles(one)), one.cycle_seconds,
             _line(lines, one.instruction),
         ),
     )  # fmt: skip
@@ -322,6 +337,7 @@ def as_json(found: cost.Estimate) -> dict[str, Any]:
         "roofline_seconds": found.roofline_seconds,
         "compiler_estimate": None if found.compiler is None else attrs.asdict(found.compiler),
         "exposed_seconds": found.exposed,
+        "product_rates": dict(found.product_rates),
         "cached_bytes": found.cached_bytes,
         "is_scheduled": found.is_scheduled,
         "busy": dict(found.busy),

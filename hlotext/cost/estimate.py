@@ -264,6 +264,19 @@ class Estimate:
         return sum(one.least.flops * one.runs for one in self.instructions) / (peak.value * self.seconds)
 
     @functools.cached_property
+    def product_rates(self) -> Mapping[str, float]:
+        """FLOPs of matmuls and convolutions in one run by the name of the peak rate used, as in `Rates.rate`, largest first.
+
+        On GPU `tf32` is the rate of f32 operands at default precision, as XLA multiplies them there with libraries and
+        with Triton; `f32` that of the highest precision.
+        """
+        found: dict[str, float] = {}
+        for one in (*self.instructions, *self.beside):
+            for rate, amount in one.least.products.items():
+                found[rate] = found.get(rate, 0.0) + amount * one.runs
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    @functools.cached_property
     def by_bound(self) -> Mapping[Bound, float]:
         """Seconds of the core, by limiting factor."""
         found: dict[Bound, float] = {}

@@ -18,6 +18,7 @@ from hlotext.cost.op_cost import CalleeCost, OpCost
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.enums import PrecisionAlgorithm
 
 OVERHEAD = 5e-6
 """Seconds of work below which the fixed costs of a kernel decide, which a roofline knows in part."""
@@ -66,6 +67,8 @@ class LowerBound:
     """Launch time in seconds; 0 if the chip's row has none."""
     has_kernels: bool = False
     """True if the device launches a kernel per operation, rather than running one program."""
+    products: Mapping[str, float] = attrs.field(factory=dict, eq=False)
+    """Operations of matmuls and convolutions by the peak rate used for them, as `Rates.rate` names it."""
 
     @property
     def seconds(self) -> float:
@@ -157,6 +160,7 @@ class Roofline:
             fast / rates.bandwidth.value if rates.bandwidth is not None else 0.0,
             rates.launch.value if is_started and rates.launch is not None else 0.0,
             rates.launch is not None or (self.chip.backend is Backend.CPU and starts_kernel(instruction)),
+            self._by_rate(products),
         )
 
     def _compute_seconds(self, flops: float, products: Mapping[str, float]) -> float | None:
@@ -172,6 +176,15 @@ class Roofline:
             seconds += amount / peak.value
         rest = max(0.0, flops - multiplied) / vector.value
         return max(seconds, rest) if rates.vector is not None else seconds + rest
+
+    def _by_rate(self, products: Mapping[str, float]) -> Mapping[str, float]:
+        """The operations of each kind of product by the name of the rate used."""
+        found: dict[str, float] = {}
+        for kind, amount in products.items():
+            rate = self.chip.rates.rate(kind)
+            if rate is not None and amount:
+                found[rate[0]] = found.get(rate[0], 0.0) + amount
+        return found or _NONE
 
     def _products_in(self, computation: Computation) -> Mapping[str, float]:
         """Operations of the products in a computation, and in what it calls, by kind of type."""
@@ -213,7 +226,13 @@ _PRODUCTS = frozenset({"convolution", "dot", "ragged-dot", "scaled-dot"})
 
 
 def kind_of(product: Instruction) -> str:
-    """Precision of a product, by its operand types and for f32 by the requested precision: a key of `Rates.peaks`."""
+    """Kind of a product: a key of `Rates.peaks`, or a type with its passes, `bf16x6`.
+
+    By the `algorithm` of a dot if set, else by the operand types and for f32 by the requested precision.
+    """
+    algorithm = product.attributes.get("algorithm")
+    if isinstance(algorithm, PrecisionAlgorithm) and algorithm in _ALGORITHMS:
+        return _ALGORITHMS[algorithm]
     types = [
         operand.shape.element_type
         for operand in product.operands[:2]
@@ -228,6 +247,22 @@ def kind_of(product: Instruction) -> str:
     return "bf16"
 
 
+_ALGORITHMS = {
+    PrecisionAlgorithm.DOT_ANY_F8_ANY_F8_F32: "fp8",
+    PrecisionAlgorithm.DOT_ANY_F8_ANY_F8_F32_FAST_ACCUM: "fp8",
+    PrecisionAlgorithm.DOT_F16_F16_F16: "bf16",
+    PrecisionAlgorithm.DOT_F16_F16_F32: "bf16",
+    PrecisionAlgorithm.DOT_BF16_BF16_BF16: "bf16",
+    PrecisionAlgorithm.DOT_BF16_BF16_F32: "bf16",
+    PrecisionAlgorithm.DOT_BF16_BF16_F32_X3: "bf16x3",
+    PrecisionAlgorithm.DOT_BF16_BF16_F32_X6: "bf16x6",
+    PrecisionAlgorithm.DOT_BF16_BF16_F32_X9: "bf16x9",
+    PrecisionAlgorithm.DOT_TF32_TF32_F32: "tf32",
+    PrecisionAlgorithm.DOT_TF32_TF32_F32_X3: "tf32x3",
+    PrecisionAlgorithm.DOT_F32_F32_F32: "f32",
+    PrecisionAlgorithm.DOT_F64_F64_F64: "f64",
+}
+"""Kinds of the algorithms that tell the type of the operands and the passes."""
 _PRECISIONS = ("default", "high", "highest")
 _KINDS_OF_F32 = ("tf32", "f32x3", "f32")
 _STATED = re.compile(r'"operand_precision":\[([^\]]*)\]')

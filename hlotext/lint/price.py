@@ -22,6 +22,8 @@ DEFAULTS = {Backend.GPU: "h100", Backend.TPU: "v5e", Backend.CPU: "cpu"}
 """The chip on which times are estimated where none is set."""
 UNKNOWN_ROUNDS = 32
 """Rounds of a loop that runs nobody knows how often: iterations until something has converged, or a text is complete."""
+_BY_TYPE = frozenset({"bf16", "int8", "fp8", "f64"})
+"""Rates of matmuls that follow from their type; those of f32 also depend on precision and algorithm."""
 _DEEPEST = 50
 """Loops inside one another that are looked out of."""
 
@@ -198,6 +200,9 @@ def prices_of(
             rounds[loop] = taken[body.name] = most if most is not None else UNKNOWN_ROUNDS
     estimate = cost.estimate(module, row, trips=taken)
     parts = [f"although compiled for {estimate.compiled_for}"] if estimate.compiled_for else []
+    chosen = [rate for rate in estimate.product_rates if rate not in _BY_TYPE]
+    if chosen:
+        parts.append(f"with f32 matmuls at the {' and '.join(chosen)} rate")
     if estimate.cached_bytes is not None:
         parts.append("with all arrays in its cache")
     if free := len(rounds) - bounded:
