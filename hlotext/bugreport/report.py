@@ -39,7 +39,7 @@ class BugReportError(ValueError):
     def __init__(self, message: str, leaks: tuple[Leak, ...] = ()) -> None:
         super().__init__(message)
         self.leaks = leaks
-        """The private words that the report would hold."""
+        """Private words that the report would contain."""
 
     def __reduce__(self) -> tuple[type[BugReportError], tuple[str, tuple[Leak, ...]]]:
         return type(self), (str(self), self.leaks)

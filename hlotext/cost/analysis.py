@@ -138,7 +138,7 @@ class Analysis:
     ) -> None:
         self.module = module
         self.age = age
-        """The age of XLA whose rules were taken."""
+        """Age of the XLA version whose rules were applied."""
         has_small_tables = age.has(xla_changes.SMALL_TUPLE_TABLES)
         self._costs = costs
         sizes = ShapeSizes(size_with_small_tables) if has_small_tables else None

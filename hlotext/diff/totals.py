@@ -119,7 +119,7 @@ class Totals:
     """Names of the figures, apart from opcodes."""
 
     def __getitem__(self, name: str) -> TotalChange:
-        """A figure by its name, or the number of operations of an opcode. Raises KeyError with the known ones."""
+        """Returns a figure by name, or the number of operations of an opcode. Raises KeyError, listing the known names."""
         if name in self.NAMES:
             found: TotalChange = getattr(self, name)
             return found

@@ -57,13 +57,13 @@ class Compilation:
 
     def __init__(self, number: int, folder: str, files: tuple[DumpFile, ...]) -> None:
         self.number = number
-        """The module's number in its process."""
+        """Number of the module in its process."""
         self.folder = folder
-        """The subfolder that its files lie in; "" for none."""
+        """Subfolder that contains its files; empty for the folder itself."""
         self.files = files
-        """Its files, in the order of their paths."""
+        """Files of the compilation, sorted by path."""
         self.earlier: Compilation | None = None
-        """The compilation that this one goes on from: a pass made a new module, with a number of its own."""
+        """The compilation that this one continues, if a pass created a new module with a number of its own; else None."""
         self._notes: list[Note] = []
         self._causes: dict[DeviceMesh | str | None, tuple[CollectiveCause, ...]] = {}
 

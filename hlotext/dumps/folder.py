@@ -39,7 +39,7 @@ class DumpFolder:
     """Irregularities of the folder as a whole, such as files of two processes. See `Compilation.notes` for the rest."""
 
     def __getitem__(self, key: str | int) -> Compilation:
-        """A compilation by its number, or by its module's name. Raises LookupError if none or several have it."""
+        """Returns a compilation by number or by module name. Raises LookupError if there is none or several."""
         if isinstance(key, int):
             found = [c for c in self.compilations if c.number == key]
         else:

@@ -27,18 +27,18 @@ class Step:
         self.compilation = compilation
         self.file = file
         self.index = index
-        """Its place among the compilation's steps, from 0."""
+        """Index among the compilation's steps, from 0."""
         step = file.name.step
         self.number: int | None = None if step is None else step.number
-        """The number in the file's name: it counts the dumps of a module. None for the texts at both ends."""
+        """Number in the file's name, which counts the dumps of a module; None for the first and final texts."""
         self.pipeline: str = "" if step is None else step.pipeline
-        """The pipeline; empty at both ends. Inside a pass the pass that was running."""
+        """Name of the pipeline, or of the enclosing pass; empty for the first and final texts."""
         self.name: str = (
             file.name.suffix.removesuffix(".txt").removesuffix(".hlo.pb") if step is None else step.name
         )
-        """The pass that had just run; at both ends what the file is called: `before_optimizations`."""
+        """Name of the pass that had just run; for the first and final texts, that of the file: `before_optimizations`."""
         self.next_pass: str | None = None if step is None else step.next
-        """The next pass of the pipeline, run or not; None if the name does not tell."""
+        """Name of the next pass of the pipeline, whether or not it ran; None if the file name does not state it."""
 
     @property
     def path(self) -> str:

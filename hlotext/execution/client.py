@@ -51,7 +51,7 @@ class Runner:
     """
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Raises TypeError: there is no copy of a process."""
+        """Raises TypeError, since a child process cannot be copied."""
         raise TypeError("a runner owns a child process and its files; create one where it is needed")
 
     def __init__(self, devices: int = 1, timeout: float = 120.0) -> None:

@@ -211,7 +211,7 @@ class Finding(Value):
         return attrs.evolve(self, source=None, instruction=None, related_instructions=(), facts=self.facts)
 
     def __str__(self) -> str:
-        """Place and message, the line with a caret, related places, help. Nothing of it acts in a terminal or a log."""
+        """The full report: location, message, source line with caret, related locations, help. Safe in terminals and logs."""
         file, facts = escape.line(self.file), self.facts
         message = escape.line(self.message)
         out = [f"{file}:{self.line}:{self.column}: {self.severity.value}[{self.code}]: {message}"]

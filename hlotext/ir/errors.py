@@ -13,7 +13,7 @@ class EditError(ValueError):
         self.instead = instead
         """The alternative; empty if there is none."""
         self.code = code
-        """The code that the reader or the verifier has for it; empty if it has none."""
+        """Code of the corresponding finding of the parser or the verifier; empty if there is none."""
 
 
 class UnknownSizeError(ValueError):

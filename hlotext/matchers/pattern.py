@@ -62,7 +62,7 @@ class Condition(sending.Uncopied):
         return hash((self.text, self.names))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle. Raises TypeError if a function was given that another process cannot find."""
+        """Supports pickling. Raises TypeError for a function that cannot be imported."""
         what = f"the condition {self.text!r} of a pattern"
         if self.origin is None:
             sending.check(self.holds, what)

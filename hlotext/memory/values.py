@@ -52,20 +52,20 @@ class Value:
         is_phi: bool = False,
     ) -> None:
         self.instruction = instruction
-        """The instruction that writes it; None if a file of XLA's names one that is not in the text."""
+        """Instruction that defines the value; None if XLA's file names one that is not in the text."""
         self.name = name
         self.index = index
-        """Where in the result it stands; `()` for the whole."""
+        """Shape index in the instruction's result; `()` for the whole result."""
         self.shape = shape
-        """Its shape; None for one read from a file that does not tell."""
+        """Shape of the value; None if it was read from a file that does not state it."""
         self.is_phi = is_phi
         self.number = -1
-        """XLA's number of it where a file was read, else the place in the order in which we number."""
+        """XLA's id if read from a file, else the position in hlotext's own order."""
         self.memory_space: int = 0
         self.bytes: int | None = None
-        """Its own size in bytes as the allocator counts; None if it is not known."""
+        """Size in bytes as counted by the allocator; None if unknown."""
         self.live_range: Range | None = None
-        """First and last moment of its life on the flattened schedule; None outside of it."""
+        """Live range: first and last time in the flattened schedule; None if the value is not in the schedule."""
         self._positions: list[Instruction | str | ShapeIndex] = []
         self._uses: list[Instruction | str | int | ShapeIndex] = []
 

@@ -24,11 +24,11 @@ class ProtoError(HloSyntaxError):
         self.bare_message = message
         """The message without the position."""
         self.path = path
-        """The message and field at fault: `computations[2].instructions[7].shape`; empty if it is the whole."""
+        """Path of the message and field at fault: `computations[2].instructions[7].shape`; empty for the whole."""
         self.offset = offset
-        """Bytes from the start of the file to what is wrong; None if only the path tells the place."""
+        """Byte offset of the error in the file; None if only the path is known."""
         self.file_name = name
-        """The file; empty if there is none."""
+        """Name of the file; empty if there is none."""
 
     def __str__(self) -> str:
         where = f"{self.file_name}: " if self.file_name else ""

@@ -129,7 +129,7 @@ class Modules(Sequence[Module]):
     def __getitem__(self, number: slice) -> list[Module]: ...
 
     def __getitem__(self, number: int | slice) -> Module | list[Module]:
-        """One module. Raises ProtoError if it is damaged."""
+        """Returns a module, parsed on first access. Raises ProtoError if it is damaged."""
         if isinstance(number, slice):
             return [self[n] for n in range(*number.indices(len(self)))]
         if number < 0:

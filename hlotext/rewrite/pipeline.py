@@ -28,7 +28,7 @@ class PassError(sending.Whole, RuntimeError):
         super().__init__(message + (f"; the module is in {dump}" if dump is not None else ""))
         self.pass_ = pass_
         self.dump = dump
-        """The file that holds the module as the pass left it; None if no folder was given."""
+        """Path of the file with the module as the pass left it; None if nothing was dumped."""
 
 
 @attrs.frozen

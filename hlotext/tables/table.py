@@ -59,7 +59,7 @@ class Table:
         return self.num_rows
 
     def __getitem__(self, name: str) -> list[Any]:
-        """The values of a column as a list. Raises KeyError for a name that is none."""
+        """Returns the values of a column as a list. Raises KeyError for an unknown column."""
         values: list[Any] = self.columns[name].to_list()
         kind = self.schema.columns[self.schema.names.index(name)].type
         if kind == "timestamp":
@@ -85,7 +85,7 @@ class Table:
         return importlib.import_module("hlotext.tables.arrow").to_arrow(self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Arrow's stream, by its PyCapsule interface. Raises the same errors as `to_arrow`."""
+        """Exports the table as an Arrow stream (PyCapsule interface). Raises the same errors as `to_arrow`."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:

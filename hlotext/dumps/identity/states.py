@@ -134,9 +134,9 @@ class State:
         known = before.chunks if before is not None else {}
         lines = before.lines if before is not None else {}
         self.chunks: dict[str, Part] = {}
-        """The computations by their text."""
+        """Computations by text."""
         self.lines: dict[str, Op] = {}
-        """The operations by their line."""
+        """Operations by line of text."""
         self.parts: dict[str, Part] = {}
         self.ops: dict[str, Op] = {}
         self.home: dict[str, Part] = {}

@@ -259,7 +259,7 @@ class Computation:
         )
 
     def __getitem__(self, name: str) -> Instruction:
-        """The instruction of that name, with or without `%`. Raises KeyError."""
+        """Returns the instruction with this name (`%` optional). Raises KeyError."""
         if self._by_name is None:
             self._by_name = {i.name: i for i in self._instructions}
         return self._by_name[name.removeprefix("%")]
@@ -358,7 +358,7 @@ class Computation:
         return copy.deepcopy(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled with its module, as copies are made: the copy is the computation in a copy of the module."""
+        """Pickles and copies with the whole module: the copy is the computation in a copy of the module."""
         return edit_backend.backend.reduced(self)
 
     # ---- text

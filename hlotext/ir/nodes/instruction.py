@@ -464,7 +464,7 @@ class Instruction:
         return copy.deepcopy(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled with its module, as copies are made: the copy is the instruction in a copy of the module."""
+        """Pickles and copies with the whole module: the copy is the instruction in a copy of the module."""
         return edit_backend.backend.reduced(self)
 
     # ---- text

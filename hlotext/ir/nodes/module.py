@@ -407,7 +407,7 @@ class Module(ModuleMethods):
         return self.clone()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled, and copied by `copy.deepcopy`, is the whole module, with the same text and the same edits."""
+        """Pickles and copies the whole module, including its text and edits."""
         return edit_backend.backend.reduced(self)
 
     # ---- text

@@ -54,11 +54,11 @@ class Editor:
     def __init__(self, module: Module, *, is_layout_sensitive: bool = False) -> None:
         self.module = module
         self.place: Instruction | None = None
-        """New instructions stand before this one; None: behind their operands."""
+        """New instructions are inserted before this one; None inserts them after their operands."""
         self.changed = False
         """True once `replace` has changed the module."""
         self.is_layout_sensitive = is_layout_sensitive
-        """True if a value takes another's place only in the same layout, where the text has layouts."""
+        """True if a value may replace another only with the same layout, in a module with layouts."""
         self.has_layouts = has_layouts(module)
         self._effects: dict[Computation, bool] = {}
         self._facts = VerifierOptions(False, True, num_partitions=module.attributes.get("num_partitions", 1))

@@ -38,9 +38,9 @@ class Rewrite(Editor):
     def __init__(self, module: Module, options: Any = None, *, is_layout_sensitive: bool = False) -> None:
         super().__init__(module, is_layout_sensitive=is_layout_sensitive)
         self.options = options
-        """Options of whoever runs the rules: of a pass, the pass."""
+        """The `options` given to `apply_rules`; for the rules of a pass, the pass itself."""
         self.match = NO_CAPTURES
-        """The pattern's captures by name; none for a pattern of opcodes."""
+        """Captures of the pattern by name; empty for a rule for opcodes."""
         self._builder: Builder | None = None
 
     @classmethod
@@ -117,7 +117,7 @@ class RewriteRule(sending.Uncopied):
         return self.function.__doc__ or ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle. Raises TypeError if another process cannot find the function."""
+        """Supports pickling. Raises TypeError if the function cannot be imported."""
         place = self.function.__module__, self.function.__qualname__
         if sending.named(*place) is self:  # it stands under the name of its function
             return sending.found, place

@@ -11,9 +11,9 @@ class ShapeInferenceError(ValueError):
         self.message = message
         """The error, in one sentence without a full stop."""
         self.operand = operand
-        """Number of the operand at fault; None if it is none or not one alone."""
+        """Number of the operand at fault; None if there is not exactly one."""
         self.attribute = attribute
-        """Name of the attribute at fault, one that names a computation included; None if it is none."""
+        """Name of the attribute at fault, possibly one that names a computation; None if there is none."""
 
 
 class CannotInfer(ValueError):  # noqa: N818 - no error: nothing is wrong with the instruction
