@@ -6,6 +6,7 @@ from hlotext.lint.merged import MergedRule
 from hlotext.lint.parts.duplicate_collective import DuplicateCollective
 from hlotext.lint.parts.parameter_cast import ParameterCast
 from hlotext.lint.parts.recomputed_products import RecomputedProducts
+from hlotext.lint.parts.repeated_loop import RepeatedLoop
 
 
 class Twice(MergedRule):
@@ -18,6 +19,7 @@ class Twice(MergedRule):
     yields_to = frozenset({"C101", "M105", "M107"})
     parts = (
         DuplicateCollective,
+        RepeatedLoop,
         RecomputedProducts,
         ParameterCast,
     )

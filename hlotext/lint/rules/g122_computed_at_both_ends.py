@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+from hlotext import cost
 from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.accepted import AcceptedState, accepted, is_by_row
 from hlotext.lint.helpers import size_of
-from hlotext.lint.numbering import Numbered, Numbers
+from hlotext.lint.numbering import Numbered, Numbering, Numbers
 from hlotext.lint.rounds import Purity, Rounds, parts_of, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import largest_elements
+from hlotext.lint.values import Value, entered, largest_elements
 from hlotext.lint.wording import described, iterations
 
 _CHEAP = traits.REPEATS_ELEMENTS | traits.CONVERSIONS | traits.NAMES_VALUE | {"iota"}
@@ -49,23 +52,105 @@ def _repeats(rounds: Rounds) -> bool:
 
 def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> Iterator[Report]:
     numbers = Numbers(context.module, purity)
-    begins, ends = numbers.at_start(rounds), numbers.at_end(rounds)
+    begins = numbers.at_start(rounds)
     changing = {numbers.slot(slot) for slot in range(len(rounds.given)) if slot not in rounds.passed}
-    state = _depending(changing, begins, numbers)
-    twice = {
-        number: first
-        for number, first in begins.items()
-        if number in state and number in ends and ends[number].instruction is not first.instruction
+    state = _depending(changing, numbers)
+    ends = {
+        slot: entered(Value(value)) for slot, value in enumerate(rounds.given) if slot not in rounds.passed
     }
+    both = _same(begins, numbers.at_end(rounds, ends), state)
+    yield from _report(
+        both,
+        begins,
+        numbers,
+        rounds,
+        count,
+        context,
+        "at the end of the previous one from the same state",
+        "",
+    )
+    for choice in accepted(rounds, begins):
+        slots = _depending({numbers.slot(slot) for slot in choice.proposed}, numbers)
+        again = _same(begins, numbers.at_end(rounds, choice.proposed), slots)
+        again = {number: first for number, first in again.items() if number not in both}
+        if choice.rows and again:
+            again = _by_row(again, choice, slots, begins, numbers, rounds)
+        yield from _report(
+            again,
+            begins,
+            numbers,
+            rounds,
+            count,
+            context,
+            "in the previous one, for the state that was proposed or for the one that it kept",
+            ", and select it by the predicate that selects the state",
+        )
+
+
+def _same(begins: Numbering, ends: Numbering, state: Collection[int]) -> dict[int, Numbered]:
+    """The values computed of the state that an iteration begins with and, by other instructions, of the other state."""
+    return {
+        number: first
+        for number, first in begins.computed.items()
+        if number in state
+        and number in ends.computed
+        and ends.computed[number].instruction is not first.instruction
+    }
+
+
+def _by_row(
+    again: Mapping[int, Numbered],
+    choice: AcceptedState,
+    slots: Collection[int],
+    begins: Numbering,
+    numbers: Numbers,
+    rounds: Rounds,
+) -> dict[int, Numbered]:
+    """Of values that are computed twice those whose rows depend on the same rows of a state of which rows are accepted."""
+    depends = frozenset(value for value, number in begins.numbers.items() if number in slots)
+    depends |= {Value(one) for slot in choice.proposed for one in rounds.elements[slot]}
+    found: dict[int, Numbered] = {}
+    for number in _unused(again, numbers):
+        result = again[number].value
+        shape = result.instruction.shape
+        dimensions = range(shape.rank) if shape is not None and shape.is_array else ()
+        if any(is_by_row(result, d, choice, rounds, depends) for d in dimensions):
+            pending, seen = [number], {number}
+            while pending:
+                current = pending.pop()
+                if current in again:
+                    found[current] = again[current]
+                new = [one for one in numbers.operands[current] if one in slots and one not in seen]
+                seen.update(new)
+                pending += new
+    return found
+
+
+def _unused(twice: Mapping[int, Numbered], numbers: Numbers) -> list[int]:
+    """The numbers of which no other is computed."""
+    used = {operand for number in twice for operand in numbers.operands[number]}
+    return [number for number in twice if number not in used]
+
+
+def _report(
+    twice: Mapping[int, Numbered],
+    begins: Numbering,
+    numbers: Numbers,
+    rounds: Rounds,
+    count: int,
+    context: Context,
+    where: str,
+    more_help: str,
+) -> Iterator[Report]:
     parts: dict[Instruction, set[Instruction]] = defaultdict(set)
-    for first in twice.values():
-        parts[first.writer].add(first.instruction)
-    seconds = {one: context.prices.seconds(one) * _share(one, same) for one, same in parts.items()}
+    for value, number in begins.numbers.items():  # fusions may compute the same
+        if number in twice:
+            parts[value.writer].add(value.instruction)
+    seconds = {one: _spared(one, same, context) for one, same in parts.items()}
     seconds = {one: time for one, time in seconds.items() if time}
     if not seconds:
         return
-    used = {operand for number in twice for operand in numbers.operands[number]}
-    results = [first.instruction for number, first in twice.items() if number not in used]
+    results = [twice[number].instruction for number in _unused(twice, numbers)]
     dearest = max(seconds, key=seconds.__getitem__)
     carried = max(results, key=lambda one: (one.opcode not in _CHEAP, size_of(one.shape)), default=dearest)
     is_known = rounds.loop not in context.prices.rounds
@@ -74,24 +159,55 @@ def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> It
     yield Report(
         dearest,
         f"{described(dearest)} is computed at the start of {iterations(count, is_known)}, although it was already computed "
-        f"at the end of the previous one from the same state{more}",
-        f"carry the result ({byte_text(size_of(carried.shape))}) in the loop state: compute it once before the loop, and "
-        "then only at the end of each iteration",
+        f"{where}{more}",
+        f"carry the result ({byte_text(size_of(carried.shape))}) in the loop state{more_help}: compute it once before the "
+        "loop, and then only at the end of each iteration",
         seconds=sum(seconds.values()) * (count - 1) / count,
     )
 
 
-def _depending(leaves: set[int], found: Mapping[int, Numbered], numbers: Numbers) -> set[int]:
-    """The numbers that are computed from these."""
+def _depending(leaves: set[int], numbers: Numbers) -> set[int]:
+    """The numbers that are computed from these, among those known so far."""
     known = set(leaves)
-    for number in found:  # operands come first
-        if any(operand in known for operand in numbers.operands[number]):
+    for number, operands in numbers.operands.items():  # operands come first
+        if not known.isdisjoint(operands):
             known.add(number)
     return known
 
 
-def _share(writer: Instruction, same: set[Instruction]) -> float:
-    """The part of an operation's work that some of its instructions are, by elements read."""
-    inside = [one for one in parts_of(writer) if one.opcode not in _CHEAP]
-    whole = sum(map(largest_elements, inside))
-    return sum(largest_elements(one) for one in inside if one in same) / whole if whole else 0.0
+def _spared(writer: Instruction, same: set[Instruction], context: Context) -> float:
+    """Seconds less of an operation if some of its instructions are not computed: of a fusion, it still takes as long as the
+    rest of its arithmetic, and as what the rest reads and writes."""
+    prices = context.prices
+    seconds = prices.seconds(writer)
+    inside = [one for one in parts_of(writer) if one.opcode not in traits.NAMES_VALUE]
+    rest = [one for one in inside if one not in same]
+    least = prices.own_least.get(writer)
+    if least is None or not any(one.opcode not in _CHEAP for one in rest):
+        return seconds
+    seconds -= least.launch * prices.runs(writer.computation)
+    work = math.fsum(map(_work, inside))
+    compute = (least.compute or 0.0) * (math.fsum(map(_work, rest)) / work if work else 0.0)
+    memory = (least.memory or 0.0) * _moved_part(writer, same)
+    whole = max(least.compute or 0.0, least.memory or 0.0)
+    return seconds * max(0.0, 1 - max(compute, memory) / whole) if whole else 0.0
+
+
+def _work(one: Instruction) -> float:
+    """Operations of an instruction: of a matmul its multiplications and additions, of others the elements it reads."""
+    if one.opcode in _CHEAP:
+        return 0.0
+    return cost.product_flops(one) if one.opcode in traits.CONTRACTIONS else largest_elements(one)
+
+
+def _moved_part(writer: Instruction, same: set[Instruction]) -> float:
+    """The part of a fusion's bytes that instructions read or write that are not among these."""
+    if writer.opcode != "fusion" or not writer.called_computations:
+        return 0.0
+    body = writer.called_computations[0]
+    root = body.root
+    moved = [(p, p.users) for p in body.parameters]
+    moved += [(one, (one,)) for one in (root.operands if root.opcode == "tuple" else (root,))]
+    sizes = [(size_of(array.shape), any(one not in same for one in ones)) for array, ones in moved]
+    total = sum(size for size, _ in sizes)
+    return sum(size for size, is_left in sizes if is_left) / total if total else 0.0
