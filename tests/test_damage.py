@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 import hlotext as hlo
 from tests.fuzz import damage
 
@@ -40,3 +42,18 @@ def test_losses_are_seen() -> None:
     assert changed.keys() == facts.keys()
     assert changed != facts
     assert damage._instructions([hlo.parse(text.replace("ENTRY e", "ENTRY f"))]) != facts
+
+
+@pytest.mark.parametrize(
+    "cut", ["ENTRY e {", "ENTRY e {\n", "f {\n  ROOT a = f32[2] parameter(0)\n}\n\nENTRY e {\n  "]
+)
+def test_a_text_that_ends_behind_a_brace_is_cut_not_empty(cut: str) -> None:
+    """The reports of all errors say one thing: the computation is not closed."""
+    (error,) = hlo.parse_tolerant(f"HloModule m\n\n{cut}").diagnostics
+    assert error.code == "X101"
+    assert "the text ends inside computation e" in error.message
+
+
+def test_a_header_that_is_cut_is_one_error() -> None:
+    (error,) = hlo.parse_tolerant('HloModule m\n\nFileNames\n1 "/a').diagnostics
+    assert error.code == "X101"

@@ -73,6 +73,7 @@ SHORT = {
     "execution.errors",  # raised in every file of the room
     "findings.codes",  # what every table of codes is made of
     "ir.lazy_imports",  # used by every room
+    "ir.nodes.expected",  # asked by the functions of most rooms
     "ir.files",
     "ir.errors",
     "ir.tables.opcode_rows.examples",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,44 @@ def test_a_folder_without_names_of_xla(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing\n")
     (tmp_path / "step.txt").write_text(TEXT)
     assert [text.path for text in module_texts([tmp_path])] == [str(tmp_path / "step.txt")]
+
+
+def _functions_of_modules() -> list[pytest.ParameterSet]:
+    """Every public function whose first parameter is a module."""
+    packages = [importlib.import_module(f"hlotext.{name}") for name in hlo._ROOMS]
+    found = [(hlo, "verify"), *((package, name) for package in packages for name in package.__all__)]
+    cases = []
+    for package, name in found:
+        function = getattr(package, name)
+        parameters = (
+            list(inspect.signature(function).parameters.values()) if inspect.isfunction(function) else []
+        )
+        if parameters and parameters[0].annotation in ("Module", "hlo.Module"):
+            cases.append(pytest.param(function, parameters[1:], id=f"{package.__name__}.{name}"))
+    return cases
+
+
+def _consume(result: object) -> None:
+    if isinstance(result, Iterator):
+        next(result, None)
+
+
+@pytest.mark.parametrize(("function", "further"), _functions_of_modules())
+def test_paths_and_texts_are_no_modules(
+    function: Callable[..., object], further: list[inspect.Parameter]
+) -> None:
+    """Each is refused with what reads it, before anything else is looked at."""
+    needed = [None for one in further if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+    for value, hint in (("m.txt", "hlotext.load"), (Path("m.txt"), "hlotext.load"), (TEXT, "hlotext.parse")):
+        with pytest.raises(TypeError, match=rf"expected a Module, not \w+; {hint}\("):
+            _consume(function(value, *needed))
+
+
+def test_a_module_has_methods_for_names() -> None:
+    module = hlo.parse(TEXT)
+    with pytest.raises(TypeError, match=r"use module\.instruction\('r'\) or module\.computation\('r'\)$"):
+        module["r"]
+    with pytest.raises(TypeError, match="not iterable"):
+        list(module)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=r"module\.computations"):
+        module[0]

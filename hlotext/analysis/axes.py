@@ -12,6 +12,7 @@ from hlotext.analysis.communication import Communication, communications
 from hlotext.analysis.devices import devices_of, participant_groups, shardings_of, shardy_text
 from hlotext.analysis.facts import fact
 from hlotext.analysis.meshes import DeviceMesh, inferred_mesh, is_invented, shardy_meshes
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.named_sharding import NamedSharding
 from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList, ReplicaGroupList
@@ -116,6 +117,7 @@ def axes_of(module: Module, one: Communication, mesh: DeviceMesh | None) -> tupl
 
     Empty for a single participant; None if unknown or if they do not match any axes.
     """
+    expect_module(module)
     if mesh is None:
         return None
     if one.pairs is not None:

@@ -10,6 +10,7 @@ import attrs
 from hlotext.analysis.census import census
 from hlotext.analysis.facts import fact
 from hlotext.analysis.meshes import shardy_meshes
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes, traits
@@ -161,6 +162,7 @@ def participant_groups(module: Module, instruction: Instruction) -> tuple[tuple[
     Device i is replica i // partitions and partition i % partitions. None if the number of devices is unknown or above
     2^20, if axes do not match a mesh, or without groups.
     """
+    expect_module(module)
     if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:
         return None
     devices, mode = devices_of(module), group_mode(instruction)

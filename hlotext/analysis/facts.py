@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from hlotext.ir import gc_control
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.module import Module
 
 _P = ParamSpec("_P")
@@ -22,8 +23,7 @@ def fact(find: Callable[Concatenate[Module, _P], _T]) -> Callable[Concatenate[Mo
 
     @functools.wraps(find)
     def cached(module: Module, /, *further: _P.args, **named: _P.kwargs) -> _T:
-        if not isinstance(module, Module):
-            raise TypeError(f"expected a Module, got {type(module).__name__}{_hint(module)}")
+        expect_module(module)
         if module._facts is None or module._facts[0] != module.revision:
             module._facts = module.revision, {}
         known = module._facts[1]
@@ -37,8 +37,3 @@ def fact(find: Callable[Concatenate[Module, _P], _T]) -> Callable[Concatenate[Mo
         return answer
 
     return cached
-
-
-def _hint(value: object) -> str:
-    """Of what has a module, as the pytest fixture's answers do: where it is."""
-    return "; pass its .module" if isinstance(getattr(value, "module", None), Module) else ""

@@ -13,6 +13,7 @@ from hlotext.analysis.communication import KINDS
 from hlotext.analysis.devices import devices_of
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import array_bytes, arrays_of
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
@@ -115,11 +116,13 @@ def padding_fraction_of(shape: Shape, sharding: Sharding) -> float | None:
 
 def argument_shards(module: Module) -> tuple[Shard, ...]:
     """Shards of the module's arguments, array by array, in order."""
+    expect_module(module)
     return tuple(shard for parameter in module.entry.parameters for shard in shards_of(module, parameter))
 
 
 def result_shards(module: Module) -> tuple[Shard, ...]:
     """Shards of the module's result, array by array, using the sharding of the root or of each producer."""
+    expect_module(module)
     if not len(module.entry):
         return ()
     root = module.entry.root
@@ -144,6 +147,7 @@ def largest_shards(module: Module, count: int) -> tuple[Shard, ...]:
 
 def shards_of(module: Module, instruction: Instruction) -> Iterator[Shard]:
     """Yields a shard for each array of an instruction's result."""
+    expect_module(module)
     shape = instruction.shape
     if shape is None:
         return

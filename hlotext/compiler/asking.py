@@ -24,6 +24,7 @@ from hlotext.compiler.models import MODELS, model_of
 from hlotext.compiler.platforms import platform_of
 from hlotext.diff import Change
 from hlotext.dumps import Compilation, Step
+from hlotext.ir.nodes.expected import expect_module
 
 _UNSCHEDULED = ("layout-assignment", "fusion", "fusion-wrapper", "copy-insertion", "async-collective-creator")
 """Models that are asked about a module without a schedule."""
@@ -97,6 +98,7 @@ def _explained(compilation: Compilation, step: Step) -> Explanation | None:
 
 def why_in(module: hlo.Module, name: str, platform: str | None = None) -> tuple[Answer, ...]:
     """Explains an instruction of a module with all models that apply. Raises LookupError, ValueError."""
+    expect_module(module)
     instruction = meant_instruction(module, name)
     if instruction is None:
         raise LookupError(f"no instruction {name} in {module.name}{names_meant(module, name)}")

@@ -19,6 +19,7 @@ from hlotext.compiler.decision import Decision, Outcome
 from hlotext.edit.cloning import own_attributes
 from hlotext.edit.structure import set_root
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits, xla_changes
@@ -110,6 +111,7 @@ def async_collective_creator(module: Module, *, age: Age | None = None) -> Outco
 
     `age` is the XLA version to model; None detects it from the text.
     """
+    expect_module(module)
     copy = module.clone()
     with copy.transaction():
         decisions = tuple(_split_all(copy, age_for(module, age)))
@@ -121,6 +123,7 @@ def convert_async_collectives_to_sync(module: Module, *, age: Age | None = None)
 
     `age` is the XLA version to model; None detects it from the text.
     """
+    expect_module(module)
     copy = module.clone()
     with copy.transaction():
         decisions = tuple(_mark_all(copy, age_for(module, age)))

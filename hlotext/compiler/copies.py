@@ -19,6 +19,7 @@ from hlotext.compiler.remove_unnecessary_copies import remove_copies
 from hlotext.compiler.resolve_interference import add_copies, tidy
 from hlotext.compiler.special_case_copies import add_special_copies
 from hlotext.ir import gc_control
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.age import XlaAge
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
@@ -128,6 +129,7 @@ def copy_insertion(module: Module, platform: str | None = None, *, age: Age | No
         MemoryModelError: The buffers of the module cannot be determined.
         ValueError: Unknown platform or age.
     """
+    expect_module(module)
     return _on_copy(
         module, lambda copy: _all_steps(copy, platform_of(module, platform), age_for(module, age))
     )
@@ -157,4 +159,5 @@ def post_scheduling_copies(module: Module, *, age: Age | None = None) -> Outcome
 
     Raises MemoryModelError, and ValueError if the module is not scheduled.
     """
+    expect_module(module)
     return _on_copy(module, lambda copy: _after_schedule(copy, age_for(module, age)))

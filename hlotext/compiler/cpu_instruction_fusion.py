@@ -30,6 +30,7 @@ from hlotext.compiler.fusion_rules import (
 )
 from hlotext.compiler.globally_unfusible import GloballyUnfusible, Refusal, shifted_by_its_maximum
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits, xla_changes
@@ -115,6 +116,7 @@ def cpu_fusion(module: Module, *, age: Age | None = None) -> FusionOutcome:
     >>> print(cpu_fusion(m).why_not("s", "n")[0].because)
     s is expensive and would be computed a second time for its other user, m
     """
+    expect_module(module)
     copy = module.clone()
     run = _Run(copy, age_for(module, age))
     run.module()

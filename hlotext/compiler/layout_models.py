@@ -11,6 +11,7 @@ from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.layout_backends import CpuBackend
 from hlotext.compiler.layout_constraints import Backend, ConstraintSolver
 from hlotext.compiler.layout_values import aliases_of
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.memory.value_sets import shape_of
@@ -31,6 +32,7 @@ def layout_assignment(module: Module, platform: str = "cpu") -> Outcome:
     t has layout {0,1}: it makes the transpose a bitcast of its operand x with layout {1,0}
     n has layout {1,0}: same layout as its operand t: negate n needs row-major operands on CPU
     """
+    expect_module(module)
     if platform not in BACKENDS:
         raise ValueError(f"layout assignment for {platform} is unknown; known: {', '.join(BACKENDS)}")
     copy = module.clone()

@@ -16,6 +16,7 @@ from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.fusion_graph import Graph, Node
 from hlotext.edit.values import name_problem
 from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import OPCODES
@@ -90,6 +91,7 @@ def priority_fusion(module: Module, log: str) -> Outcome:
     skipped, and a decision says so; hence no step can create a cycle. The log has neither fusion kinds nor Triton
     tiles, so every fusion is `kLoop`. Raises textproto.TextProtoError.
     """
+    expect_module(module)
     steps = read_steps(log)
     copy = module.clone()
     with copy.transaction():

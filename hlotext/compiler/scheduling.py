@@ -20,6 +20,7 @@ from hlotext.compiler.resolve_interference import in_place_pairs
 from hlotext.compiler.schedule_postprocessing import post_process
 from hlotext.compiler.schedulers import Sizes, breadth_first, depth_first, list_order, post_order
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.memory.aliases import find_buffers
@@ -100,6 +101,7 @@ def schedule(module: Module, platform: str | None = None) -> Outcome:
 
     The existing order of the text matters only for ties. Raises MemoryModelError, ValueError.
     """
+    expect_module(module)
     copy = module.clone()
     found = candidates(copy, platform)
     best = chosen(found)

@@ -18,6 +18,7 @@ from hlotext.compiler.gpu_emitters import is_input_fusible
 from hlotext.compiler.platforms import platform_of
 from hlotext.edit.cloning import own_attributes
 from hlotext.ir.nodes.computation import Computation, instruction_post_order
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits, xla_changes
@@ -87,6 +88,7 @@ def fusion_wrapper(module: Module, platform: str | None = None, *, age: Age | No
 
     `age` is the XLA version to model; None detects it from the text.
     """
+    expect_module(module)
     copy = module.clone()
     with copy.transaction():
         decisions = tuple(_wrap_all(copy, platform_of(module, platform), age_for(module, age)))

@@ -30,6 +30,7 @@ from hlotext.diff.value_graph import Graph, base_opcode
 from hlotext.diff.value_numbering import LEFT_OUT, names_nodes
 from hlotext.diff.weights import Weights
 from hlotext.ir import gc_control
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.ir.values.value import mimebundle
@@ -161,6 +162,7 @@ def golden_text(module: hlo.Module) -> str:
 
     The result is HLO; compare it with `compare` or `hlotext diff`, which ignore names and order.
     """
+    expect_module(module)
     copy = module.clone()
     rewrite.Pipeline(rewrite.parse_passes(_PASSES), verify=False).run(copy)
     return copy.to_text()

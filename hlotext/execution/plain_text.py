@@ -22,6 +22,7 @@ from hlotext.execution.lines import Lines, Plain, wider
 from hlotext.execution.parts import pieces
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import comparison, traits, xla_changes
@@ -151,6 +152,7 @@ def plain(module: Module, *, wide: bool = False, devices: int | None = None) -> 
 
 def narrow_types(module: Module) -> frozenset[ElementType]:
     """Floating-point types narrower than f32 that the module computes with."""
+    expect_module(module)
     return frozenset(
         leaf.element_type
         for i in module.instructions()

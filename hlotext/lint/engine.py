@@ -16,6 +16,7 @@ from hlotext.findings.finding import Facts, Finding, FindingList
 from hlotext.ir import gc_control
 from hlotext.ir.errors import UnknownSizeError
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
 from hlotext.lint.causes import Place, cause_of, merged
@@ -53,6 +54,7 @@ def run(
             printed.
         compilation: The compilation whose final text this is; rules then know the causes of collectives.
     """
+    expect_module(module)
     with gc_control.gc_paused(collect_first=False):
         name = module.source.name if module.source is not None else file
         return _run(module, config or Config(), name, compilation)

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, overload
 
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.module import Module
 from hlotext.proto import wire
 from hlotext.proto.codec import packed, varint
@@ -211,5 +212,6 @@ def with_config(proto: bytes, module: Module) -> bytes:
 
 def outside_of_proto(module: Module) -> tuple[str, ...]:
     """Header attributes without a field in `HloModuleProto`; in XLA they belong to the module's config."""
+    expect_module(module)
     names = (*CONFIG_NUMBERS.values(), "alias_passthrough_params", *CONFIG_FLAGS.values())
     return tuple([name for name in names if name in module._attributes])

@@ -11,6 +11,7 @@ from typing import Any
 
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.naming import NameUniquer, sanitized
@@ -50,6 +51,7 @@ def write_module(module: Module, *, fill_elided: bool = False) -> bytes:
         ProtoError: A constant is elided (unless `fill_elided`), or the module has something that no proto can hold,
             such as opcodes and attributes without a field, or text that is not UTF-8.
     """
+    expect_module(module)
     module.materialize()
     try:
         return _Writer(module, fill_elided).module_bytes()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.aliasing import (
     BufferDonor,
@@ -51,6 +52,7 @@ def donate(
     >>> str(module).splitlines()[0][:90]
     'HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }, buffer_donor={ (1, {}) }, ent'
     """
+    expect_module(module)
     aliases = list(getattr(module.attributes.get("input_output_alias"), "entries", ()))
     donors = list(getattr(module.attributes.get("buffer_donor"), "entries", ()))
     for argument, result in buffers.items():

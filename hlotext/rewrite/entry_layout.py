@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from hlotext.edit import dirty_lines
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.shape import ComputationLayout, Layout, Shape
@@ -45,6 +46,7 @@ def change_entry_layout(
     ENTRY e { x = f32[2,3]{0,1} parameter(0)
       copy = f32[2,3]{1,0} copy(x)  ROOT y = f32[2,3]{1,0} sine(copy) }
     """
+    expect_module(module)
     entry = module.entry
     if isinstance(results, Layout | str):
         results = {(): results}

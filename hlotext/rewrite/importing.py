@@ -9,6 +9,7 @@ from typing import Any
 
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.metadata import Metadata
@@ -33,6 +34,7 @@ def import_computation(
     >>> print(m.entry.root)
     ROOT call = f32[] call(x), to_apply=gelu
     """
+    expect_module(module)
     if computation.module is None:
         raise EditError(f"{computation.name} is not in a module")
     copies = _Copies(module)

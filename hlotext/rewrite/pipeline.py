@@ -14,6 +14,7 @@ from hlotext.findings.errors import Severity
 from hlotext.ir import sending
 from hlotext.ir.files import write_text
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.record import EditRecord
@@ -179,6 +180,7 @@ def bisect(module: Module, passes: Sequence[Pass], is_good: Callable[[Module], b
     Runs prefixes of the passes on copies of the module: about log2(n) runs, assuming that a module that is not good
     stays so. Raises ValueError if the module is not good to begin with.
     """
+    expect_module(module)
 
     def good_after(count: int) -> bool:
         copy = module.clone()

@@ -6,6 +6,7 @@ import attrs
 
 from hlotext.edit.per_argument_attributes import result_removed
 from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.aliasing import InputOutputAliasConfig
@@ -37,6 +38,7 @@ def add_result(module: Module, value: Instruction) -> int:
     >>> print(module.entry.root)
     ROOT tuple = (f32[4], f32[4]) tuple(r, y)
     """
+    expect_module(module)
     entry = module.entry
     if value.computation is not entry or value.shape is None or not value.shape.is_array:
         home = value.computation
@@ -69,6 +71,7 @@ def remove_result(module: Module, number: int) -> None:
     >>> print(module.entry.root)
     ROOT r = (f32[4]) tuple(y)
     """
+    expect_module(module)
     root, shape = module.entry.root, _shape(module.entry.root)
     if not shape.is_tuple:
         raise EditError(f"{root.name} is {shape}, which is not a tuple of results")

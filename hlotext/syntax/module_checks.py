@@ -129,7 +129,10 @@ def signature(reporter: Reporter, computation: Computation, result: Shape, start
 def module(reporter: Reporter, module: Module) -> None:
     """The header against the entry computation."""
     if not module._computations:
-        reporter.error("X122", "a module needs at least one computation", module._header_end)
+        if not reporter.count(Severity.ERROR):  # else they may be in what could not be read
+            is_end = not reporter.source.text[module._header_end :].strip()
+            where = ", but the text ends here" if is_end else ""
+            reporter.error("X122", f"a module needs at least one computation{where}", module._header_end)
         return
     # Without an ENTRY the last computation is the entry, but in a text that is cut the entry may be what is missing.
     if module._entry is not None or not reporter.count(Severity.ERROR):

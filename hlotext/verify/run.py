@@ -11,6 +11,7 @@ import attrs
 from hlotext.findings.finding import Diagnostic
 from hlotext.ir import gc_control
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.raw import CallAttributes
@@ -41,6 +42,7 @@ def run(
     within: Collection[Computation] | None = None,
 ) -> list[Diagnostic]:
     """Everything that is wrong with a module; see `hlotext.verify.verify`."""
+    expect_module(module)
     with gc_control.gc_paused(collect_first=False):
         return _run(module, layout_sensitive, mixed_precision, within)
 

@@ -26,6 +26,7 @@ from hlotext.analysis.summary.computations import ComputationUse, computation_us
 from hlotext.analysis.summary.loops import Loop, loop
 from hlotext.analysis.summary.sources import SourceFile, SourceLine, source_files, source_lines
 from hlotext.ir import gc_control
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.raw_value import value_text
 from hlotext.ir.values.shape import Shape
@@ -101,6 +102,7 @@ class Summary:
 
 def summarize(module: Module) -> Summary:
     """Summarizes a module with at least one computation. A lazily loaded file is not kept in memory."""
+    expect_module(module)
     # What is made here stays, or is let go by reference counts.
     with gc_control.gc_paused(collect_first=False):
         return _summary(*survey(module))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, MutableMapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 
@@ -262,6 +262,16 @@ class Module(ModuleMethods):
                 names.setdefault(computation.name, computation)
             self._by_name = self._revision, names
         return self._by_name[1].get(name.removeprefix("%"))
+
+    def __getitem__(self, name: object) -> NoReturn:
+        """Raises TypeError naming the methods: one name may be that of an instruction and of a computation."""
+        if isinstance(name, str):
+            use = f"module.instruction({name!r}) or module.computation({name!r})"
+        else:
+            use = "module.computations, module.instructions() or module.find(name)"
+        raise TypeError(f"a Module has no items; use {use}")
+
+    __iter__ = None  # else Python would look for items 0, 1, ...
 
     def instruction(self, name: str) -> Instruction:
         """Returns the first instruction of this name in the text (`%` optional). Raises KeyError if there is none."""

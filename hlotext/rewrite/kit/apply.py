@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.kit.drivers import Driver, Listener, Profile, RewriteError, RulesInPostOrder, RulesOnce
 from hlotext.rewrite.kit.rules import Rewrite, RewriteRule
@@ -78,6 +79,7 @@ def apply_rules(
         PassLimitError: Rules that are applied once would make the module too large.
         ValueError: Unknown driver or other choice.
     """
+    expect_module(module)
     if driver not in DRIVERS:
         raise ValueError(f"driver must be one of {', '.join(DRIVERS)}, not {driver}")
     if on_refused not in ("warn", "raise"):

@@ -14,6 +14,7 @@ from hlotext.edit.per_argument_attributes import resize_lists
 from hlotext.findings.errors import Severity
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.cleanup.cse import CommonSubexpressionElimination
@@ -46,6 +47,7 @@ def reduce(module: Module, fails: Callable[[Module], bool], max_tests: int = 200
     Stops when no step helps or after `max_tests` calls of `fails`. Every candidate is as valid according to `verify` as
     the given module. Raises ValueError if the module does not fail to begin with.
     """
+    expect_module(module)
     run = _Reducer(module.clone(), fails, max_tests)
     before = sum(map(len, module.computations))
     if not fails(run.module):

@@ -139,7 +139,7 @@ class Linker:
     def finish(self, scope: Scope) -> None:
         """Closes a computation."""
         computation = scope.computation
-        if not computation._instructions:
+        if not computation._instructions and not scope.is_unclosed:
             what = f"computation {computation.name}" if computation.name else "this computation"
             self.reporter.error("X122", f"{what} has no instructions", max(computation._brace, 0))
         if not scope.is_damaged:

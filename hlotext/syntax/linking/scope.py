@@ -26,6 +26,8 @@ class Scope:
     """Offset up to which they were counted, behind the last op line that was read fast; negative before there is one."""
     is_damaged = False
     """A line could not be read, so what is missing may have stood there."""
+    is_unclosed = False
+    """Its closing brace is missing, so that it may have had more."""
     has_lost_names = False
     """Such a line had no name that could be made out."""
 

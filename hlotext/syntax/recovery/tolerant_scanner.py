@@ -314,6 +314,7 @@ class TolerantScanner(Scanner):
 
     def _unclosed(self, scope: Scope, position: int, place: int) -> Closing:
         """Ends a computation whose closing brace is missing."""
+        scope.is_unclosed = True
         name, brace = scope.computation.name, scope.computation._brace
         self.linker.module._is_guess = (
             self.linker.module._is_guess or scope.is_damaged  # a broken line may hold the brace

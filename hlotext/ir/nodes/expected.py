@@ -1,0 +1,26 @@
+"""The message for a value that was given in place of a module, with what makes a module of it."""
+
+from __future__ import annotations
+
+import os
+
+from hlotext.ir.nodes.module import Module
+
+
+def expect_module(value: object) -> None:
+    """Raises TypeError for anything but a module; of paths and texts it says what reads them."""
+    if not isinstance(value, Module):
+        raise TypeError(f"expected a Module, not {type(value).__name__}{_hint(value)}")
+
+
+def _hint(value: object) -> str:
+    if isinstance(value, str | bytes):
+        is_path = isinstance(value, str) and "\n" not in value
+        return "; hlotext.load(path) reads a file" if is_path else "; hlotext.parse(text) reads it"
+    if isinstance(value, os.PathLike):
+        return "; hlotext.load(path) reads a file"
+    if isinstance(getattr(value, "module", None), Module):
+        return "; pass its .module"
+    if callable(getattr(value, "as_text", None)):
+        return "; hlotext.load(it) takes what JAX lowered or compiled"
+    return ""
