@@ -264,5 +264,5 @@ def test_trips_of_no_loop_are_refused(option: list[str], tmp_path: Path) -> None
     file.write_text(NOISY.read_text())
     result = run("lint", file, *option, "--trips", "nobody=3")
     assert result.exit_code == 2
-    assert "no loop body is named nobody" in result.stderr
+    assert "no loop or loop body is named nobody" in result.stderr
     assert file.read_text() == NOISY.read_text()

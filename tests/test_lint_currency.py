@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import attrs
 import pytest
 
@@ -88,8 +90,27 @@ def test_a_condition_that_asks_for_two_things_bounds_a_loop() -> None:
 
 
 def test_rounds_of_what_is_no_loop_are_refused() -> None:
-    with pytest.raises(ValueError, match="no loop body is named nobody; bodies: body"):
+    with pytest.raises(ValueError, match="no loop or loop body is named nobody; bodies: body"):
         cost.estimate(hlo.parse(FIRES), "h100", trips={"nobody": 2})
+
+
+def test_the_name_that_a_loop_is_told_by_sets_its_rounds(tmp_path: Path) -> None:
+    """cost names loops with the option that sets their trip count; lint, cost and the bound take both names."""
+    (tmp_path / "m.txt").write_text(UNKNOWN)
+    ((loop, _),) = call_graph(hlo.parse(UNKNOWN)).loops()
+    for options in (), ("--chip", "h100"):
+        told = run("cost", tmp_path / "m.txt", *options).stdout
+        assert f"1 loop, each counted once (set --trips {loop.name}=N)" in told
+    for name in loop.name, "body":
+        told = run("cost", tmp_path / "m.txt", "--trips", f"{name}=8").stdout
+        assert "unknown trip counts" not in told
+        rows = told[told.index("Instructions (all runs)") :].splitlines()
+        assert [row.split()[5] for row in rows if row.split()[:1] == ["square"]] == ["8"]
+        assert "?" not in "".join(rows)
+        (finding,) = only(UNKNOWN, chip="h100", trips={name: 8})
+        assert "unknown trip count" not in finding.basis
+        found = run("lint", tmp_path / "m.txt", "--select", "G116", "--trips", f"{name}=8", "--chip", "h100")
+        assert "no loop" not in found.stderr
 
 
 def _adding(elements: int) -> hlo.Module:

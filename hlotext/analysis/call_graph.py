@@ -137,14 +137,15 @@ class CallGraph:
         return found
 
     def with_trips(self, trips: Mapping[str, int]) -> CallGraph:
-        """A call graph with the given trip counts by loop body, which override those in the text.
+        """A call graph with the given trip counts by name of a loop or its body, which override those in the text.
 
-        Raises ValueError for a name that is not a loop body.
+        Raises ValueError for a name of neither.
         """
         bodies = {str(body.name): key for key in self.trips if (body := _body(key)) is not None}
+        trips = self.trips_by_body(trips)
         if missing := sorted(set(trips) - set(bodies)):
             there = f"bodies: {', '.join(bodies)}" if bodies else "the module has no loops"
-            raise ValueError(f"no loop body is named {missing[0]}; {there}")
+            raise ValueError(f"no loop or loop body is named {missing[0]}; {there}")
         known = {**self.trips, **{bodies[name]: count for name, count in trips.items()}}
         callees = self._callees()
         order = _callers_first(self.module.entry, callees)
@@ -154,6 +155,16 @@ class CallGraph:
             runs=_runs(self.module.entry, order, callees, known),
             most_runs=_runs(self.module.entry, order, callees, known, per_branch=1),
         )
+
+    def trips_by_body(self, trips: Mapping[str, int]) -> dict[str, int]:
+        """Trip counts by name of the loop's body, for those that name a `while`; other names stay."""
+        loops = {
+            str(home._instructions[place].name): str(body.name)
+            for home, place in self.trips
+            if (body := _body((home, place))) is not None
+        }
+        bodies = set(loops.values())
+        return {name if name in bodies else loops.get(name, name): count for name, count in trips.items()}
 
     def most(self, own: Mapping[Computation, int]) -> int | None:
         """Upper bound on a total over one run of the module, given the contribution of each computation per execution.

@@ -481,23 +481,23 @@ def _size(text: str | ModuleFile) -> int:
 
 TRIPS = click.option(
     "--trips",
-    metavar="BODY=N",
+    metavar="LOOP=N",
     multiple=True,
-    help="Trip count of a loop with unknown trip count, by its body.",
+    help="Trip count of a loop with unknown trip count, by its name or its body's.",
 )
 """The option of rounds, which `trips_of` reads."""
 
 
 def trips_of(given: Iterable[str]) -> dict[str, int]:
-    """Rounds by the names of bodies."""
+    """Trip counts by names of loops or their bodies."""
     found: dict[str, int] = {}
     for one in given:
         body, _, count = one.rpartition("=")
         if not body:
-            raise click.UsageError(f"--trips takes BODY=N, not {one!r}")
+            raise click.UsageError(f"--trips takes LOOP=N, not {one!r}")
         if not count.isdecimal():
             raise click.UsageError(
-                f"--trips takes BODY=N with a number of iterations, 0 or more, not {count!r}"
+                f"--trips takes LOOP=N with a number of iterations, 0 or more, not {count!r}"
             )
         found[body.lstrip("%")] = int(count)
     return found

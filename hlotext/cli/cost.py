@@ -17,7 +17,6 @@ from hlotext.analysis import (
     Phase,
     backend_of,
     byte_text,
-    call_graph,
     called_lines,
     choose_chip,
     source_locations,
@@ -38,7 +37,7 @@ from hlotext.cli.chip_options import (
     xla_json,
 )
 from hlotext.cli.common import FILES, FORMAT, TRIPS, Inputs, age_json, limit_option, write_json
-from hlotext.cli.cost_time import estimated, rates_of
+from hlotext.cli.cost_time import estimated, loops_told, rates_of
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output, output
 from hlotext.cost.analysis import line_name
@@ -262,8 +261,7 @@ def _open(run: cost.RunCost) -> list[tuple[str, str]]:
     """Facts about work of unknown size, one per kind."""
     facts = []
     if run.unknown_loops:
-        names = _names([one.name for one in run.unknown_loops])
-        facts.append(("unknown trip counts", f"{len(run.unknown_loops)}, each counted once: {names}"))
+        facts.append(("unknown trip counts", loops_told(run.unknown_loops)))
     if run.conditionals:
         names = _names([one.name for one in run.conditionals])
         facts.append(("conditionals", f"{len(run.conditionals)}, counted as the costliest branch: {names}"))
@@ -340,7 +338,7 @@ def _phases(node: cost.ScopeCost) -> str:
 
 def _show_instructions(report: Output, found: cost.Analysis, limit: int) -> None:
     """The instructions that move the most bytes: without a chip nothing says which take longer."""
-    lines, runs = source_locations(found.module), call_graph(found.module).runs
+    lines, runs = source_locations(found.module), found.runs
 
     def row(part: tuple[Instruction, cost.Cost]) -> Row:
         one, own = part

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -146,12 +147,7 @@ def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[
     if not found.is_scheduled:
         facts.append(("schedule", "none; assuming text order"))
     if found.unknown_loops:
-        facts.append(
-            (
-                "unknown trip counts",
-                f"{pluralize(len(found.unknown_loops), 'loop')}, each counted once (set --trips)",
-            )
-        )
+        facts.append(("unknown trip counts", loops_told(found.unknown_loops)))
     if found.unknown_calls:
         targets = dict.fromkeys(str(c.attributes.get("custom_call_target", "")) for c in found.unknown_calls)
         listed = ", ".join(list(targets)[:3]) + (", ..." if len(targets) > 3 else "")
@@ -165,6 +161,16 @@ def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[
     if found.compiled_for:
         facts.append(("compiled for", f"{found.compiled_for}, not for this chip"))
     return facts
+
+
+_LOOPS = 3
+
+
+def loops_told(loops: Sequence[hlo.Instruction]) -> str:
+    """That loops are counted once, with the options that set their trip counts."""
+    options = " ".join(f"--trips {shlex.quote(one.name)}=N" for one in loops[:_LOOPS])
+    more = f" and {len(loops) - _LOOPS:,} more" if len(loops) > _LOOPS else ""
+    return f"{pluralize(len(loops), 'loop')}, each counted once (set {options}{more})"
 
 
 def scatters_told(found: cost.Estimate) -> str:

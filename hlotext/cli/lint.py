@@ -437,9 +437,11 @@ def _check_trips(trips: Mapping[str, int], bodies: frozenset[str]) -> None:
     """Raises UsageError for trip counts that the command line gives to a loop that no file has."""
     if missing := sorted(set(trips) - bodies):
         meant = did_you_mean(missing[0], bodies) or (
-            f"bodies: {shortened(', '.join(sorted(bodies)), 400)}" if bodies else "no file has loops"
+            f"loops and bodies: {shortened(', '.join(sorted(bodies)), 400)}"
+            if bodies
+            else "no file has loops"
         )
-        raise click.UsageError(f"no loop body is named {missing[0]}; {meant}")
+        raise click.UsageError(f"no loop or loop body is named {missing[0]}; {meant}")
 
 
 def _bodies(files: Sequence[str | ModuleFile]) -> frozenset[str]:

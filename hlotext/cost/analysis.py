@@ -339,6 +339,11 @@ class Analysis:
         subject, text = naming(self.module, key, depth)
         return lambda share: subject(share.instruction), text
 
+    @property
+    def runs(self) -> Mapping[Computation, int | None]:
+        """Execution count of each computation in one run; None if it depends on an unknown trip count."""
+        return self._graph.runs
+
     def by_instruction(self) -> dict[Instruction, Cost]:
         """The cost of one run by instruction, most FLOPs first; a fusion has the cost of its body.
 

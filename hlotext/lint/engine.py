@@ -176,7 +176,7 @@ class Linted:
     """Number of modules read."""
     instructions: int
     loop_bodies: frozenset[str] = frozenset()
-    """Names of loop bodies, for which trip counts may be given."""
+    """Names of loops and their bodies, for which trip counts may be given."""
     assumed_entries: tuple[str, ...] = ()
     """Notes on modules without ENTRY (`assumed_entry`)."""
 
@@ -215,14 +215,16 @@ def lint_source(
 
 
 def loop_bodies(source: Source) -> frozenset[str]:
-    """Names of the loop bodies of a text, of as many as can be read."""
+    """Names of the loops and loop bodies of a text, of as many as can be read."""
     return _loop_bodies(read_tolerantly(source, infer_shape).modules)
 
 
 def _loop_bodies(modules: Iterable[Module]) -> frozenset[str]:
-    loops = (one for module in modules for one in census(module).by_opcode.get("while", ()))
+    loops = [one for module in modules for one in census(module).by_opcode.get("while", ())]
     bodies = (one.attributes.get("body") for one in loops)
-    return frozenset(str(body.name) for body in bodies if isinstance(body, Computation))
+    return frozenset(
+        (*(one.name for one in loops), *(str(body.name) for body in bodies if isinstance(body, Computation)))
+    )
 
 
 def lint_proto(data: bytes, name: str, config: Config | None = None) -> Linted:

@@ -184,7 +184,7 @@ def prices_of(
     """
     graph = call_graph(module)
     row, name = chip_row(module, backend, chip, of_folder)
-    told = dict(trips or {})
+    told = graph.trips_by_body(trips or {})
     taken: dict[str, int] = {}
     rounds: dict[Instruction, int] = {}
     bounded = 0

@@ -8,7 +8,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext import cost, lint, memory
-from hlotext.analysis import Backend, backend_of, choose_chip
+from hlotext.analysis import Backend, backend_of, call_graph, choose_chip
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.entries import arguments
 from hlotext.cost import TrafficTotal
@@ -153,8 +153,11 @@ def _chip(
 
 
 def _known_trips(module: hlo.Module, given: Mapping[str, int]) -> dict[str, int]:
-    names = {computation.name for computation in module.computations} if given else set()
-    return {name: count for name, count in given.items() if name in names}
+    if not given:
+        return {}
+    bodies = {body.name for loop, _ in call_graph(module).loops() for body in loop.called_computations}
+    told = call_graph(module).trips_by_body(given)
+    return {name: count for name, count in told.items() if name in bodies}
 
 
 def _memory(
