@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import lzma
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hlotext as hlo
-from hlotext import cost, memory
-from hlotext.analysis import Backend, choose_chip
+from hlotext import cost, memory, tables
+from hlotext.analysis import Backend, chip_or_default, choose_chip
 from hlotext.analysis.chip_choice import tpu_candidates
 from hlotext.analysis.chips import CHIPS, read_chip
 from hlotext.lint.price import prices_of
@@ -141,3 +142,34 @@ def test_fast_memory_is_shown_with_its_bounds(tmp_path: Path) -> None:
     assert found["at_least"] <= row["vmem"] <= found["at_most"]
     shown = run("memory", str(text), "--chip", "v6e").stdout
     assert ("between" in shown) == (not found["is_exact"])
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("cpu/mlp_forward.cpu_1.after_optimizations.txt", "cpu"),
+        ("gpu/data_parallel.h100_1x1x4.after_optimizations.txt", "h100"),
+        ("cpu/mlp_forward.cpu_1.before_optimizations.txt", "v5e"),
+    ],
+)
+def test_the_usual_chip_of_a_platform_is_assumed(file: str, expected: str) -> None:
+    """Estimates without a chip are for the platform that the text shows; that the chip is assumed can be seen."""
+    module = hlo.load(ROOT / "corpus" / file)
+    choice = chip_or_default(module)
+    assert (choice.chip.name, choice.source) == (expected, "assumed")
+    assert expected in choice.candidates
+    assert cost.estimate(module).chip.name == expected
+    seconds = tables.tables_of(module)["times"].columns["seconds"]
+    assert (len(seconds) > 0) == (expected != "v5e")
+
+
+def test_similar_names_are_suggested() -> None:
+    module = hlo.load(V5E)
+    name = module.entry.root.name
+    with pytest.raises(KeyError, match=f"^no instruction is named {name}x; did you mean `{name}`") as caught:
+        module.instruction(f"%{name}x")
+    assert str(pickle.loads(pickle.dumps(caught.value)).args[0]) == str(caught.value)
+    with pytest.raises(KeyError, match=r"^no computation is named nothing$"):
+        module.computation("nothing")
+    with pytest.raises(hlo.HloSyntaxError, match=r"hlotext\.load reads a file: this is a path"):
+        hlo.parse(str(V5E))

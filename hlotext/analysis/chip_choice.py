@@ -17,6 +17,9 @@ from hlotext.ir.values.shape import Shape
 ASSUMED_TPU = "v5e"
 """The chip that is assumed where it may be this one and nothing names another."""
 
+DEFAULT_CHIPS = {Backend.GPU: "h100", Backend.TPU: ASSUMED_TPU, Backend.CPU: "cpu"}
+"""The chip whose figures apply where nothing names one, by platform."""
+
 ChipSource = Literal["given", "folder", "text", "assumed"]
 
 
@@ -76,6 +79,18 @@ def choose_chip(
     return ChipChoice(
         CHIPS[ASSUMED_TPU if ASSUMED_TPU in candidates else candidates[0]], "assumed", candidates
     )
+
+
+def chip_or_default(
+    module: Module, given: Chip | None = None, named: Chip | None = None, backend: Backend | None = None
+) -> ChipChoice:
+    """Chooses a chip as `choose_chip` does, else assumes the usual one of the platform; TPU v5e if that is unknown too."""
+    choice = choose_chip(module, given, named, backend)
+    if choice is not None:
+        return choice
+    platform = backend or backend_of(module)
+    candidates = tuple(name for name, row in CHIPS.items() if platform in (None, row.backend))
+    return ChipChoice(CHIPS[DEFAULT_CHIPS[platform or Backend.TPU]], "assumed", candidates)
 
 
 _RESERVED = re.compile(r'"scoped_memory_configs":\s*\[\s*\{')

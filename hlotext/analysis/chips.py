@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from hlotext.analysis.backend import Backend
-from hlotext.syntax.source.reporter import did_you_mean
+from hlotext.ir.spelling import did_you_mean
 
 HOST = 5
 """The memory space of the host's memory, on every platform."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables.opcodes import OPCODES
-from hlotext.syntax.source.reporter import did_you_mean
 
 _MOST = 3
 """Names that a message suggests."""

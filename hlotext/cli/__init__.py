@@ -19,9 +19,9 @@ from hlotext import __version__
 from hlotext.cli.usage import usage_message
 from hlotext.findings import escape
 from hlotext.ir import gc_control
+from hlotext.ir.spelling import did_you_mean
 from hlotext.schemas.command_table import COMMANDS, FORMER, GROUPS, QUESTIONS, current
 from hlotext.syntax.source import inputs
-from hlotext.syntax.source.reporter import did_you_mean
 
 __all__ = [
     "COMMANDS",

@@ -18,8 +18,8 @@ from hlotext.compiler import Decision, Explanation, Group
 from hlotext.compiler.explaining import previous
 from hlotext.diff import Change
 from hlotext.dumps import Step
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.values.age import XlaAge, as_age
-from hlotext.syntax.source.reporter import did_you_mean
 
 _ROWS = 20
 _NAMES = 3

@@ -29,10 +29,10 @@ from hlotext.cli.output import echo, emit_report, is_colourful, printable, style
 from hlotext.cli.table_layout import Kind, cell_width, shorter
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.source import Span
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.matchers import Match, Pattern, PatternError, parse_pattern
 from hlotext.syntax.printing.xla_styles import TextPrinter
-from hlotext.syntax.source.reporter import did_you_mean
 
 if TYPE_CHECKING:
     from hlotext.dumps.texts import Which

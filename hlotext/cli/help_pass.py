@@ -10,9 +10,9 @@ import click
 from hlotext.cli.common import FORMAT, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import output
+from hlotext.ir.spelling import did_you_mean
 from hlotext.rewrite.passes import Pass, all_passes
 from hlotext.rewrite.passes.agreement import AGREEMENT, DATE, NEWEST, NEWEST_AGREEMENT, NEWEST_DATE, Agreement
-from hlotext.syntax.source.reporter import did_you_mean
 
 
 @click.command("pass")

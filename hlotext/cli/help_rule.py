@@ -8,8 +8,8 @@ import hlotext as hlo
 from hlotext.cli.common import FORMAT, say, write_json
 from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, is_colourful, output
 from hlotext.findings.failures import FAILED, INTERNAL
+from hlotext.ir.spelling import did_you_mean
 from hlotext.syntax.source import codes as syntax_codes
-from hlotext.syntax.source.reporter import did_you_mean
 from hlotext.verify import codes as verify_codes
 
 RULES = {**syntax_codes.RULES, INTERNAL: FAILED, **verify_codes.CODES}

@@ -7,7 +7,7 @@ import click
 from hlotext import schemas
 from hlotext.cli.output import echo
 from hlotext.findings import escape
-from hlotext.syntax.source.reporter import did_you_mean
+from hlotext.ir.spelling import did_you_mean
 
 
 @click.command("schema")

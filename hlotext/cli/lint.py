@@ -44,11 +44,11 @@ from hlotext.cli.findings import (
 from hlotext.cli.json_output import json_text
 from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, output, shortened
 from hlotext.dumps.texts import ModuleFile
+from hlotext.ir.spelling import did_you_mean
 from hlotext.lint.engine import loop_bodies
 from hlotext.lint.files import compilation_around
 from hlotext.lint.registry import current_code, note_of
 from hlotext.syntax.source.inputs import read_source
-from hlotext.syntax.source.reporter import did_you_mean
 
 FORMATS = tuple(reports.WRITERS)
 _MANY = 20

@@ -17,8 +17,8 @@ from hlotext.cli.common import Unreadable, say, write_json
 from hlotext.cli.json_output import note_error
 from hlotext.cli.output import Output, TerminalColumn, TerminalTable, echo, output, shortened, terminal_width
 from hlotext.ir.files import write_text
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.values.types import ELEMENT_TYPES
-from hlotext.syntax.source.reporter import did_you_mean
 from hlotext.view import LayoutPicture
 
 _FAULT = 1

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import attrs
 import click
 
-from hlotext.syntax.source.reporter import did_you_mean
+from hlotext.ir.spelling import did_you_mean
 
 F = TypeVar("F", bound=Callable[..., Any])
 _KEY = __name__

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hlotext.syntax.source.reporter import did_you_mean
+from hlotext.ir.spelling import did_you_mean
 
 _QUOTED = re.compile(r"'(.*)' is not one of")
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$")

@@ -16,6 +16,7 @@ from hlotext.analysis import (
     FoundMesh,
     backend_of,
     call_graph,
+    chip_or_default,
     is_optimized,
     mesh_of,
 )
@@ -309,7 +310,7 @@ class CompilerEstimate:
 
 def estimate(
     module: Module,
-    chip: str | Chip = "v5e",
+    chip: str | Chip | None = None,
     mesh: DeviceMesh | None = None,
     trips: Mapping[str, int] | None = None,
     costs: TargetCosts | None = None,
@@ -323,7 +324,7 @@ def estimate(
 
     Args:
         module: The module.
-        chip: The chip, or its name.
+        chip: The chip, or its name; None takes the one that the text shows, else the usual one of its platform.
         mesh: The device mesh; None uses the module's own.
         trips: Trip counts by name of the loop body, overriding those in the text.
         costs: Costs of custom-call targets (`target_costs`).
@@ -331,7 +332,10 @@ def estimate(
     Raises:
         ValueError: Unknown chip, a mesh of the wrong size, or a trip count for a computation that is not a loop body.
     """
-    row = chip_named(chip) if isinstance(chip, str) else chip
+    if chip is None:
+        row = chip_or_default(module).chip
+    else:
+        row = chip_named(chip) if isinstance(chip, str) else chip
     return _estimate(module, row, mesh_of(module, mesh), tuple(sorted((trips or {}).items())), costs)
 
 

@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis.sizes import byte_text
 from hlotext.diff.totals import TotalChange, Totals
-from hlotext.syntax.source.reporter import did_you_mean
+from hlotext.ir.spelling import did_you_mean
 
 _RULE = re.compile(
     r"(?P<name>[A-Za-z][\w\-]*?)\s*(?:\+\s*(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?P<unit>%|[kKMGT]i?B?|B)?)?"

@@ -16,8 +16,8 @@ from hlotext.dumps.files import DumpFile
 from hlotext.dumps.names import FileName, read_names
 from hlotext.dumps.notes import Note
 from hlotext.dumps.storage import ArchiveStorage, FolderStorage, Storage, is_archive
+from hlotext.ir.spelling import did_you_mean
 from hlotext.syntax.source.inputs import missing
-from hlotext.syntax.source.reporter import did_you_mean
 
 _MOST_MEANT, _MOST_LISTED = 3, 10
 """Modules that a mistaken name is said to mean, and those that are listed where it means none."""

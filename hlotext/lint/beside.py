@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from hlotext import cost
 from hlotext.analysis import CallGraph, Communication, backend_of, call_graph, fact
+from hlotext.analysis.chip_choice import DEFAULT_CHIPS
 from hlotext.analysis.chips import chip
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -24,12 +25,9 @@ from hlotext.lint.helpers import (
     takers,
     works,
 )
-from hlotext.lint.price import DEFAULTS
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source
 
-CHIPS = DEFAULTS
-"""The chip on which times are estimated where none is set."""
 _WHOLE = frozenset({"all-reduce", "collective-broadcast"})
 """Kinds that need all of what makes their operands. Of the others XLA makes loops of permutes, with a part of the product
 that makes the operand or uses the result beside each (`spmd/dot_handler.cc`, windowed einsum), and programs do it by hand:
@@ -141,7 +139,7 @@ def _multiplies(instruction: Instruction) -> bool:
 @fact
 def _estimated(module: Module) -> cost.Estimate | None:
     backend = backend_of(module)
-    name = CHIPS.get(backend) if backend is not None else None
+    name = DEFAULT_CHIPS.get(backend) if backend is not None else None
     return cost.estimate(module, chip(name)) if name is not None else None
 
 

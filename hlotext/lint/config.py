@@ -13,10 +13,10 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.analysis.chips import chip
+from hlotext.ir.spelling import did_you_mean
 from hlotext.lint.codes import every_code
 from hlotext.lint.registry import GONE, all_rules, current_code, note_of
 from hlotext.lint.rule import Rule
-from hlotext.syntax.source.reporter import did_you_mean
 
 SHARES = ("warn", "note", "warn_peak", "note_peak", "floor_seconds", "floor_bytes")
 """The settings that say what is worth saying."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,12 @@ if TYPE_CHECKING:
 
 
 def run(
-    module: Module, config: Config | None = None, file: str = "<text>", compilation: Compilation | None = None
+    module: Module,
+    config: Config | None = None,
+    file: str = "<text>",
+    compilation: Compilation | None = None,
+    *,
+    select: str | Sequence[str] | None = None,
 ) -> list[Finding]:
     """Lints a module and returns the findings, most expensive first.
 
@@ -53,8 +58,15 @@ def run(
         file: Name of the source in findings, for a module that was not parsed from text; excerpts are then op lines as
             printed.
         compilation: The compilation whose final text this is; rules then know the causes of collectives.
+        select: Codes of rules, or their prefixes, in place of those that the configuration selects.
+
+    Raises ConfigError for unknown codes.
     """
     expect_module(module)
+    if select is not None:
+        config = attrs.evolve(
+            config or Config(), select=(select,) if isinstance(select, str) else tuple(select)
+        )
     with gc_control.gc_paused(collect_first=False):
         name = module.source.name if module.source is not None else file
         return _run(module, config or Config(), name, compilation)

@@ -10,16 +10,14 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from hlotext import cost
-from hlotext.analysis import Backend, CallGraph, backend_of, call_graph, choose_chip, most_trips, total_of
-from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.analysis import Backend, CallGraph, call_graph, chip_or_default, most_trips, total_of
+from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 
-DEFAULTS = {Backend.GPU: "h100", Backend.TPU: "v5e", Backend.CPU: "cpu"}
-"""The chip on which times are estimated where none is set."""
 UNKNOWN_ROUNDS = 32
 """Rounds of a loop that runs nobody knows how often: iterations until something has converged, or a text is complete."""
 _BY_TYPE = frozenset({"bf16", "int8", "fp8", "f64"})
@@ -160,12 +158,8 @@ def chip_row(
     if chip:
         row = chip_named(chip)
         return row, row.name
-    platform = backend or backend_of(module)
-    choice = choose_chip(module, None, of_folder, platform)
-    if choice is not None:
-        return choice.chip, f"{choice.chip.name} ({_CHOSEN[choice.source]})"
-    row = CHIPS[DEFAULTS[platform] if platform is not None else "v5e"]
-    return row, f"{row.name} ({_CHOSEN['assumed']})"
+    choice = chip_or_default(module, None, of_folder, backend)
+    return choice.chip, f"{choice.chip.name} ({_CHOSEN[choice.source]})"
 
 
 _CHOSEN = {"folder": "the dump's chip", "text": "the module's chip", "assumed": "default chip"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import attributes, opcodes
 from hlotext.ir.tables.attributes import Multiplicity
 from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.matchers.glob import is_like
 from hlotext.semantics import conditions
-from hlotext.syntax.source.reporter import did_you_mean
 
 _TYPE = re.compile(r"([\w*?]+)\[")
 ONE_VALUE = "a constant is matched by the single value of all its elements: constant(2.5)"

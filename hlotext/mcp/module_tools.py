@@ -24,11 +24,11 @@ from hlotext.analysis import (
 from hlotext.analysis.chips import CHIPS
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.findings.finding import Finding
+from hlotext.ir.spelling import did_you_mean
 from hlotext.matchers import PatternError, parse_pattern
 from hlotext.mcp.answers import Answer, ChipName, Cursor, Limit, ModuleId, Name, answer, clean
 from hlotext.mcp.store import Opened, RefusedError, Store
 from hlotext.memory.usage import LiveArray, live_arrays, space_usage
-from hlotext.syntax.source.reporter import did_you_mean
 
 FindingKind = Literal["read", "verify", "lint", "all"]
 _NEIGHBOURS = 10

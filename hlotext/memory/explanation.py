@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.spelling import did_you_mean
 from hlotext.memory.aliases import MustAlias, must_alias_pairs
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment, Model
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.values import Range, Value
-from hlotext.syntax.source.reporter import did_you_mean
 
 
 @attrs.frozen

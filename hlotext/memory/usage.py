@@ -12,6 +12,7 @@ from hlotext.analysis import Backend, SourceLocation, byte_text, scopes, source_
 from hlotext.analysis.views import VIEWS, source
 from hlotext.analysis.views import Value as Origin
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import LayoutError, allocated_bytes, unpadded_bytes
@@ -21,7 +22,6 @@ from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.values import Value
-from hlotext.syntax.source.reporter import did_you_mean
 
 By = Literal["op", "scope", "line", "opcode"]
 """Key by which bytes are summed: the program's operation, its scope, the Python line, or HLO's opcode."""

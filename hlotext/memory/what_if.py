@@ -17,6 +17,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.memory import peaks
@@ -26,7 +27,6 @@ from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.value_sets import shape_of
 from hlotext.memory.values import Value
-from hlotext.syntax.source.reporter import did_you_mean
 
 
 @attrs.frozen

@@ -15,6 +15,7 @@ from hlotext.ir import gc_control
 from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
+from hlotext.ir.spelling import did_you_mean
 from hlotext.syntax import hints, linking, reading, recovery
 from hlotext.syntax.fast.header_reader import Recover, read_head
 from hlotext.syntax.fast.scanner import Scanner
@@ -22,7 +23,7 @@ from hlotext.syntax.language import patterns
 from hlotext.syntax.language.boundaries import is_module, next_module
 from hlotext.syntax.linking.linker import Infer, Linker
 from hlotext.syntax.source.inputs import InputError, decode, unpack
-from hlotext.syntax.source.reporter import Reporter, TrialError, did_you_mean, word_end
+from hlotext.syntax.source.reporter import Reporter, TrialError, word_end
 
 if TYPE_CHECKING:
     from hlotext.findings.finding import Diagnostic, ParseResult
@@ -150,7 +151,9 @@ class _Reading:
             )
         elif kind == hints.foreign_text.LOG:
             help = "`hlotext message` explains compiler messages in a log"
-        if not kind:
+        elif not kind and _PATH().fullmatch(text, start) is not None:
+            help = "hlotext.load reads a file: this is a path"
+        if not kind and not help:
             stop = word_end(text, start)
             help = did_you_mean(text[start : min(stop, start + 40)], ["HloModule"]) or _FORM
             if _COMPUTATION_LINE().search(text, start) is not None:
@@ -289,6 +292,7 @@ _WORD = rf"%?{patterns.IDENTIFIER}"
 _HEADERLESS = lazy_regex(
     rf"ENTRY{patterns.WORD_END}|{_WORD}\s*\{{|{_WORD}\s*\((?:[^=<]|<=?)*\)\s*->", re.DOTALL
 )
+_PATH = lazy_regex(r"[^\s={}(]*[/\\][^\s={}(]*|[^\s={}(]+\.(?:txt|hlo|pb|json|gz|xz|zst)")
 _INSIDE_A_LINE = lazy_regex(rf"(?<=[^\n])HloModule {_WORD}")
 _OP_LINE = lazy_regex(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
 _COMPUTATION_LINE = lazy_regex(

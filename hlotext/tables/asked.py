@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from hlotext.ir.caches import lazy_regex
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import opcodes
-from hlotext.syntax.source.reporter import did_you_mean
 from hlotext.tables import sql
 from hlotext.tables.dataset import Dataset
 from hlotext.tables.errors import QueryError

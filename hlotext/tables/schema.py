@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from hlotext.syntax.source.reporter import did_you_mean
+from hlotext.ir.spelling import did_you_mean
 from hlotext.tables.errors import TableError
 
 SCHEMA_VERSION = 1

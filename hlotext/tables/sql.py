@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from hlotext.ir.caches import lazy_regex
-from hlotext.syntax.source.reporter import did_you_mean
+from hlotext.ir.spelling import did_you_mean
 from hlotext.tables.errors import MissingArrow, MissingDuckDB, QueryError
 from hlotext.tables.figures import FIGURES
 from hlotext.tables.programs import Row, Text, programs, signed_names

@@ -491,7 +491,7 @@ class Hlo:
 
     @property
     def arguments(self) -> tuple[EntryArray, ...]:
-        """Arrays of the arguments: name, shape, layout, sharding, bytes per device, donation and alias."""
+        """The arrays of the arguments, with label, shape, layout, sharding, bytes, donation and alias: see `EntryArray`."""
         return entries.arguments(self.module)
 
     @property
@@ -539,10 +539,7 @@ class Hlo:
 
     def lint(self, select: str | Sequence[str] | None = None, config: lint.Config | None = None) -> Findings:
         """Lint findings of the selected rules (codes or prefixes), by default those enabled by default."""
-        if select is not None:
-            codes = (select,) if isinstance(select, str) else tuple(select)
-            config = lint.Config(select=codes)
-        return Findings(lint.run(self.module, config, compilation=self._compilation))
+        return Findings(lint.run(self.module, config, compilation=self._compilation, select=select))
 
     def verify(self) -> Findings:
         """Errors and warnings of the verifier, including everything that XLA's verifier rejects."""

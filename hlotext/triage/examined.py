@@ -8,15 +8,14 @@ import attrs
 
 import hlotext as hlo
 from hlotext import cost, lint, memory
-from hlotext.analysis import Backend, backend_of, call_graph, choose_chip
-from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.analysis import Backend, backend_of, call_graph, chip_or_default
+from hlotext.analysis.chips import Chip
 from hlotext.analysis.entries import arguments
 from hlotext.cost import TrafficTotal
 from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.texts import ModuleFile, compilation_beside, is_final
 from hlotext.findings.escape import line
 from hlotext.findings.finding import Finding
-from hlotext.lint.price import DEFAULTS
 from hlotext.lint.rule import told
 from hlotext.memory import usage
 from hlotext.semantics.assumed_entry import missing_entry
@@ -141,15 +140,13 @@ def _chip(
     module: hlo.Module, backend: Backend | None, compilation: Compilation | None, given: str
 ) -> tuple[Chip, bool]:
     """The chip that is given, or named by the folder, or told by the text; else the usual one of the platform, assumed."""
-    choice = choose_chip(
+    choice = chip_or_default(
         module,
         hlo.analysis.chips.chip(given) if given else None,
         compilation.chip if compilation is not None else None,
         backend,
     )
-    if choice is not None:
-        return choice.chip, not choice.is_known
-    return CHIPS[DEFAULTS[backend] if backend is not None else DEFAULTS[Backend.TPU]], True
+    return choice.chip, not choice.is_known
 
 
 def _known_trips(module: hlo.Module, given: Mapping[str, int]) -> dict[str, int]:

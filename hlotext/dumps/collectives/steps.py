@@ -13,8 +13,8 @@ import hlotext as hlo
 from hlotext.analysis import DeviceMesh, FoundMesh, MeshSource, mesh_of, parse_mesh
 from hlotext.dumps.settings import AROUND_PARTITIONING, dump_flags
 from hlotext.findings.errors import HloSyntaxError
+from hlotext.ir.spelling import did_you_mean
 from hlotext.syntax.source.inputs import InputError
-from hlotext.syntax.source.reporter import did_you_mean
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation

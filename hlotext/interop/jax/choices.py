@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hlotext.syntax.source.reporter import did_you_mean
+from hlotext.ir.spelling import did_you_mean
 
 
 def check(what: str, word: str, known: Iterable[str]) -> None:

@@ -15,6 +15,7 @@ from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.methods import ModuleMethods
+from hlotext.ir.spelling import UnknownNameError
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
@@ -278,7 +279,9 @@ class Module(ModuleMethods):
         found = self.find(name)
         if isinstance(found, Instruction):
             return found
-        raise KeyError(f"no instruction is named {name.removeprefix('%')}")
+        raise UnknownNameError(
+            "instruction", name.removeprefix("%"), lambda: [one.name for one in self.instructions()]
+        )
 
     def computation(self, name: str) -> Computation:
         """Returns the computation of this name (`%` optional). Raises KeyError if there is none."""
@@ -286,7 +289,7 @@ class Module(ModuleMethods):
         for computation in self._computations:
             if computation._name == name:
                 return computation
-        raise KeyError(f"no computation is named {name}")
+        raise UnknownNameError("computation", name, lambda: [one.name for one in self._computations])
 
     def callers_of(self, computation: Computation) -> tuple[Instruction, ...]:
         """The instructions that call a computation, in the order of the text."""

@@ -70,7 +70,7 @@ def _report(product: Product, count: int, equal: set[Instruction], context: Cont
         f"{described(product.whole)} is computed in full on each of {count} devices, from identical operands",
         "shard an operand over these devices along a non-contracting dimension (by its sharding, or with_sharding_constraint "
         "on the result): each device then computes a part, and reductions of the result become all-reduces of small arrays",
-        context.flops(product.dot),
+        flops=context.flops(product.dot),
         seconds=part * context.prices.together([product.whole, *beside]),
         spares=dict.fromkeys([product.whole, *beside], part),
         is_proved=_is_summed(product),

@@ -87,6 +87,6 @@ def _report(product: Product, side: int, context: Context) -> Iterator[Report]:
         f"{product.summed:,} rows",
         f"use jnp.cumsum, or multiply blocks of {_BLOCK} rows by a smaller triangular matrix and add the totals of the "
         "preceding blocks",
-        context.flops(product.dot),
+        flops=context.flops(product.dot),
         seconds=saved,
     )

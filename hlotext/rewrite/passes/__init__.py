@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 
+from hlotext.ir.spelling import did_you_mean
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, Property
-from hlotext.syntax.source.reporter import did_you_mean
 
 _CLASSES = {
     "algsimp": "simplify.algsimp:AlgebraicSimplifier",

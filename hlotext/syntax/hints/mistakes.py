@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import attrs
 
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.syntax.hints.expectation import expected_words
@@ -16,7 +17,6 @@ from hlotext.syntax.hints.parse_failure import ParseFailure
 from hlotext.syntax.language import grammar
 from hlotext.syntax.language.boundaries import begins_line
 from hlotext.syntax.language.grammar import attribute_rules
-from hlotext.syntax.source.reporter import did_you_mean
 
 
 @attrs.frozen

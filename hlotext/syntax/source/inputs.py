@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from hlotext.ir.nodes.source import Source
+from hlotext.ir.spelling import did_you_mean
 from hlotext.syntax.source.limits import MAX_SOURCE
-from hlotext.syntax.source.reporter import did_you_mean
 
 
 class InputError(OSError):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hlotext import findings
 from hlotext.findings.errors import HloSyntaxError, Severity
 from hlotext.ir.caches import lazy_regex
+from hlotext.ir.spelling import did_you_mean
 from hlotext.syntax.source.limits import MAX_COMPARED_WORDS, MAX_DIAGNOSTICS, MAX_MESSAGE
 
 if TYPE_CHECKING:
@@ -175,51 +176,6 @@ def word_end(text: str, start: int) -> int:
 
 _MANY = 100
 """Words beyond which what was meant is not remembered."""
-
-_ALIKE = 0.66
-"""Minimum similarity of a word to a suggestion: two of three letters, in order."""
-
-
-def did_you_mean(word: str, known: Collection[str]) -> str:
-    """A sentence that names the nearest known word, or a few that are as near; an empty string if none is near."""
-    close = [name for name in known if name.lower() == word.lower()][:1]
-    close = close or (_closest(word, known) if known else [])
-    if not close:
-        return ""
-    shown = close if len(close) <= _MOST_AS_NEAR else close[:1]
-    return f"did you mean {' or '.join(f'`{name}`' for name in sorted(shown))}?"
-
-
-_MOST_AS_NEAR = 3
-
-
-def _closest(word: str, known: Collection[str]) -> list[str]:
-    """The first of `difflib.get_close_matches`, which computes the full ratio for many more words, and those as near."""
-    import difflib  # takes milliseconds, and most texts are right
-
-    letters = tuple(set(word))
-    counts = tuple(map(word.count, letters))
-    bounds = []
-    for name in known:
-        length = len(name) + len(word)
-        shared = sum(map(min, counts, map(name.count, letters)))
-        bound = 2.0 * shared / length if length else 1.0
-        if bound >= _ALIKE:
-            bounds.append((bound, name))
-    bounds.sort(reverse=True)
-    best, found = _ALIKE, list[str]()
-    matcher: difflib.SequenceMatcher[str] = difflib.SequenceMatcher()
-    matcher.set_seq2(word)
-    for bound, name in bounds:
-        if bound < best:
-            break
-        matcher.set_seq1(name)
-        ratio = matcher.ratio()
-        if ratio > best or (ratio == best and not found):
-            best, found = ratio, [name]
-        elif ratio == best:
-            found.append(name)
-    return sorted(found, reverse=True)
 
 
 class _ByLength:

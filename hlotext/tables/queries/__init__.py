@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 
 from hlotext.ir.caches import lazy_regex
-from hlotext.syntax.source.reporter import did_you_mean
+from hlotext.ir.spelling import did_you_mean
 
 FOLDER = Path(__file__).parent
 _PARAMETER = lazy_regex(r"-- \$(?P<name>\w+) = (?P<default>\S*): (?P<doc>.*)")

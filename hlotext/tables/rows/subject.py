@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from hlotext.analysis import Backend, ChipChoice, choose_chip
+from hlotext.analysis import Backend, ChipChoice, backend_of, chip_or_default
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.cost import Estimate, TpuCost, analyze, estimate
 from hlotext.ir.nodes.computation import Computation
@@ -80,8 +80,10 @@ class Subject:
 
     @functools.cached_property
     def chip_choice(self) -> ChipChoice | None:
-        """The chip, as the dump folder names it, else as the text leaves it open; None if nothing tells."""
-        return choose_chip(self.module, named=self._named_chip) if self.module.computations else None
+        """The chip that the dump folder or the text names, else the usual one of the platform; None if that is unknown."""
+        module, named = self.module, self._named_chip
+        is_known = bool(module.computations) and (named is not None or backend_of(module) is not None)
+        return chip_or_default(module, named=named) if is_known else None
 
     @property
     def _named_chip(self) -> Chip | None:

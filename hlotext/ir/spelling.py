@@ -1,0 +1,70 @@
+"""Names that nothing has, and the known ones that they may be meant for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+
+class UnknownNameError(KeyError):
+    """No node has that name; the message suggests similar names.
+
+    They are looked for when the message is shown: programs that catch the error do not pay for it.
+    """
+
+    def __init__(self, kind: str, name: str, known: Callable[[], Collection[str]]) -> None:
+        super().__init__(f"no {kind} is named {name}")
+        self._name, self._known = name, known
+
+    def __str__(self) -> str:
+        meant = did_you_mean(self._name, self._known())
+        return f"{self.args[0]}; {meant}" if meant else str(self.args[0])
+
+    def __reduce__(self) -> tuple[type[KeyError], tuple[str]]:
+        """Pickles as a KeyError with the whole message: the names belong to a module."""
+        return KeyError, (str(self),)
+
+
+_ALIKE = 0.66
+"""Minimum similarity of a word to a suggestion: two of three letters, in order."""
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """A sentence that names the nearest known word, or a few that are as near; an empty string if none is near."""
+    close = [name for name in known if name.lower() == word.lower()][:1]
+    close = close or (_closest(word, known) if known else [])
+    if not close:
+        return ""
+    shown = close if len(close) <= _MOST_AS_NEAR else close[:1]
+    return f"did you mean {' or '.join(f'`{name}`' for name in sorted(shown))}?"
+
+
+_MOST_AS_NEAR = 3
+
+
+def _closest(word: str, known: Collection[str]) -> list[str]:
+    """The first of `difflib.get_close_matches`, which computes the full ratio for many more words, and those as near."""
+    import difflib  # takes milliseconds, and most texts are right
+
+    letters = tuple(set(word))
+    counts = tuple(map(word.count, letters))
+    bounds = []
+    for name in known:
+        length = len(name) + len(word)
+        shared = sum(map(min, counts, map(name.count, letters)))
+        bound = 2.0 * shared / length if length else 1.0
+        if bound >= _ALIKE:
+            bounds.append((bound, name))
+    bounds.sort(reverse=True)
+    best, found = _ALIKE, list[str]()
+    matcher: difflib.SequenceMatcher[str] = difflib.SequenceMatcher()
+    matcher.set_seq2(word)
+    for bound, name in bounds:
+        if bound < best:
+            break
+        matcher.set_seq1(name)
+        ratio = matcher.ratio()
+        if ratio > best or (ratio == best and not found):
+            best, found = ratio, [name]
+        elif ratio == best:
+            found.append(name)
+    return sorted(found, reverse=True)
