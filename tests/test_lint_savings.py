@@ -609,7 +609,7 @@ def test_caches_that_a_scan_turns_save_what_carrying_them_in_the_right_layout_do
     (finding,) = lint.run(hlo.load(path), lint.Config(select=("M112",), chip="v5e"))
     assert finding.seconds == pytest.approx(1.616e-3 - 0.743e-3, rel=0.01)
     assert finding.peak_bytes == 512 << 20
-    assert finding.message.startswith("a loop takes 2 arrays, 512 MiB in total, as xs")
+    assert finding.message.startswith("a loop takes 2 arrays (`kc` and `vc`), 512 MiB in total, as xs")
     assert finding.places == 1
     assert "Layout.AUTO" in finding.help
 

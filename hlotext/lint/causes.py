@@ -44,7 +44,7 @@ def cause_of(report: Report, finding: Finding) -> tuple[object, ...]:
 
 def merged(places: Sequence[Place], config: Config, context: Context) -> Finding | None:
     """The finding at the place that costs most, with the cost of all that its rule found; None if that is less than is
-    reported. Other rules' findings of the same cause are only counted: they tell of the same bytes and seconds."""
+    reported. Of other rules' findings of the same cause only the lines are kept: they tell of the same bytes and seconds."""
     by_code: dict[str, list[Place]] = {}
     for place in places:
         by_code.setdefault(place[2].code, []).append(place)
@@ -61,7 +61,6 @@ def merged(places: Sequence[Place], config: Config, context: Context) -> Finding
         return whole
     return attrs.evolve(
         whole,
-        places=len(places),
         other_fingerprints=tuple(sorted(finding.fingerprint for finding in others)),
         other_lines=tuple(sorted({finding.line for finding in others})[:_MOST_LINES]),
         former_fingerprints=tuple(old for *_, finding in places for old in finding.former_fingerprints),

@@ -23,4 +23,4 @@ def _hint(value: object) -> str:
         return "; pass its .module"
     if callable(getattr(value, "as_text", None)):
         return "; hlotext.load(it) takes what JAX lowered or compiled"
-    return ""
+    return "; the module is the first argument" if isinstance(value, list | tuple | dict) else ""

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text, memory_space, total_of
+from hlotext.analysis.entries import program_name
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import changes_layout, size_of, takers, times
-from hlotext.lint.rounds import Rounds, parts_of, stepped_rounds
+from hlotext.lint.rounds import Rounds, parts_of, stepped_rounds, unmoved
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.taken_apart import PASSING, TakenApart, is_small_update, taken_apart
 from hlotext.lint.values import VIEWS, Value, entered, is_set_aside, is_spread, leaves_by
-from hlotext.lint.wording import every_round
+from hlotext.lint.wording import every_round, listed
 
 _MOST_STEPS = 100
+_MOST_NAMED = 3
 
 
 _CARRY = (
@@ -36,6 +38,8 @@ class _Path:
     given: Instruction
     """The value that the slot gets."""
     slot: int
+    read: int | None
+    """The slot whose slices are read."""
     steps: tuple[Instruction, ...]
     """Instructions between the slice and the slot that move or change it, the writer first."""
     is_turned: bool
@@ -89,9 +93,12 @@ def _report(paths: list[_Path], rounds: Rounds, count: int, context: Context) ->
     size = sum(total_of(path.given.shape).allocated_bytes for path in paths)
     around = dict.fromkeys(one for path in paths for one in _around(path, rounds))
     is_known = rounds.loop not in context.prices.rounds
-    many = f"a loop takes {len(paths)} arrays, {byte_text(size)} in total, as xs and returns them as ys"
+    named = _named(paths, rounds)
+    many = (
+        f"a loop takes {len(paths)} arrays{named}, {byte_text(size)} in total, as xs and returns them as ys"
+    )
     if len(paths) == 1:
-        many = f"a loop takes an array of {byte_text(size)} as xs and returns it as ys"
+        many = f"a loop takes an array of {byte_text(size)}{named} as xs and returns it as ys"
     reading = sum(_read_instead(path, count, context) for path in paths)
     return Report(
         paths[0].steps[0],
@@ -104,6 +111,17 @@ def _report(paths: list[_Path], rounds: Rounds, count: int, context: Context) ->
         spares={one: 1.0 for path in paths for one in _new_values(path, rounds)},
         covers=frozenset(around),
     )
+
+
+def _named(paths: list[_Path], rounds: Rounds) -> str:
+    """The names in the program of arrays that are arguments, ` (cache['k'] and cache['v'])`; empty if one has none."""
+    read = [rounds.before(path.read) if path.read is not None else None for path in paths]
+    names = [program_name(unmoved(value)) if value is not None else "" for value in read]
+    if not all(names):
+        return ""
+    names = [f"`{name}`" for name in names]
+    shown = names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], f"{len(names) - _MOST_NAMED} more"]
+    return f" ({listed(shown)})"
 
 
 def _new_values(path: _Path, rounds: Rounds) -> Iterator[Instruction | tuple[Instruction, tuple[int, ...]]]:
@@ -162,13 +180,13 @@ def _path(slot: int, rounds: Rounds) -> _Path | None:
     if cut is None or not cut.instruction.operands:
         return None
     whole = _found(cut.operands()[0], {}, ())
-    if whole is None or whole.fusions or rounds.slot_of(whole.instruction) not in rounds.passed:
+    if whole is None or whole.fusions or (read := rounds.slot_of(whole.instruction)) not in rounds.passed:
         return None
     before, after = whole.instruction.shape, given.shape
     if before is None or after is None or before.element_count != after.element_count:
         return None
     slice_bytes = size_of(cut.instruction.shape)
-    return _Path(given, slot, tuple(path), any(_turns(step, slice_bytes) for step in path))
+    return _Path(given, slot, read, tuple(path), any(_turns(step, slice_bytes) for step in path))
 
 
 def _turns(step: Instruction, slice_bytes: int) -> bool:
