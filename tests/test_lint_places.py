@@ -243,8 +243,8 @@ ENTRY e {
 }"""
     (silence,) = lint.explain_silence(Source(text), "M103")
     assert silence.reason == (
-        "the rule does not apply because no large undonated argument is returned updated: "
-        "elementwise, in part or as a loop's state"
+        "the rule does not apply because no large undonated argument is returned updated elementwise, in part or as a "
+        "loop's state (xs to ys: M112)"
     )
 
 
