@@ -11,9 +11,10 @@ from hlotext import compiler
 from hlotext.analysis import Backend
 from hlotext.analysis.age import age_for
 from hlotext.compiler import value_lists
+from hlotext.compiler.live_range_regions import LiveRangeRegion, RegionComparison
 from hlotext.compiler.ordering import Ordering
 from hlotext.compiler.remove_unnecessary_copies import _Remover
-from hlotext.compiler.resolve_interference import add_copies
+from hlotext.compiler.resolve_interference import add_copies, in_place_pairs
 from hlotext.compiler.value_lists import Rows
 from tests import explain_pairs
 from tests.bench.kinds import MODULES
@@ -34,9 +35,10 @@ class _Program:
         self.count += 1
         return f"{stem}.{self.count}"
 
-    def text(self) -> str:
+    def text(self, depth: int = 2, most: int = 9) -> str:
+        """`most` operations in the entry, and loops and branches so deep."""
         lines = ["  p.0 = f32[8] parameter(0)", "  p.1 = f32[8] parameter(1)"]
-        values = self.lines(lines, ["p.0", "p.1"], self.rng.randrange(3, 9), 2)
+        values = self.lines(lines, ["p.0", "p.1"], self.rng.randrange(3, most), depth)
         given = [self.rng.choice(values) for _ in range(self.rng.randrange(1, 4))]
         lines.append(f"  ROOT r = ({', '.join(['f32[8]'] * len(given))}) tuple({', '.join(given)})")
         entry = "ENTRY e {\n" + "\n".join(lines) + "\n}\n"
@@ -119,6 +121,7 @@ def _compare(monkeypatch: pytest.MonkeyPatch, module: hlo.Module, platform: str)
     with monkeypatch.context() as patch:
         patch.setattr(Rows, "level", lambda *_: None)
         patch.setattr(Rows, "uses_over", lambda *_: 0)
+        patch.setattr(RegionComparison, "_schedule_of_both", lambda *_: None)
         thorough = compiler.copy_insertion(module, platform)
     assert quick.decisions == thorough.decisions
     assert str(quick.module) == str(thorough.module)
@@ -135,6 +138,33 @@ def test_copies_stay_and_go_as_if_all_were_compared(monkeypatch: pytest.MonkeyPa
             for platform in PLATFORMS:
                 _compare(monkeypatch, module, platform)
     assert shorter[0] > 3 * len(seeds)
+
+
+def test_in_one_schedule_places_say_what_all_pairs_say() -> None:
+    met = set()
+    for seed in range(40):
+        program = _Program(seed)
+        module = hlo.parse(_scheduled(program.text(0, 30)))
+        comparison = RegionComparison(Ordering(module), in_place_pairs(Backend.TPU))
+        for _ in range(20):
+            one, other = _region(module, program.rng), _region(module, program.rng)
+            home = comparison._schedule_of_both(one, other)
+            assert home is module.entry
+            all_pairs, places = comparison._compare(one, other), comparison._compare_places(one, other, home)
+            assert (places.overlaps, places.intercepts) == (all_pairs.overlaps, all_pairs.intercepts)
+            met.add((places.overlaps, places.intercepts))
+    assert met >= {(False, False), (True, False), (True, True)}
+
+
+def _region(module: hlo.Module, rng: random.Random) -> LiveRangeRegion:
+    """Some values of a schedule, each read by some of what comes behind."""
+    region, places = LiveRangeRegion(), list(module.entry)
+    begin = rng.randrange(len(places))
+    for place in sorted(rng.sample(range(begin, len(places)), min(len(places) - begin, rng.randrange(1, 4)))):
+        region.define(places[place])
+        for _ in range(rng.randrange(3)):
+            region.use(rng.choice(places[place:][:6] + places[-1:]), places[place])
+    return region
 
 
 @pytest.mark.parametrize("kind", ["loops", "nested loops", "a wide loop", "nested conditionals"])

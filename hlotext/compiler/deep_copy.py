@@ -5,9 +5,11 @@ After `HloComputation::DeepCopyInstruction`, which leaves the taking apart to tu
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 
+from hlotext.edit import between
 from hlotext.edit.structure import set_root
+from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -24,6 +26,7 @@ class Copier:
 
     def __init__(self, module: Module) -> None:
         self.module = module
+        self._waiting: dict[Computation, list[between.Between]] = {}
 
     def _add(
         self, opcode: str, operands: tuple[Instruction, ...], shape: Shape, **attributes: object
@@ -39,6 +42,23 @@ class Copier:
         """A copy of one array."""
         assert i.shape is not None
         return self._add("copy", (i,), i.shape)
+
+    def copy_later(self, user: Instruction, numbers: Iterable[int]) -> Mapping[int, Instruction] | None:
+        """Copies of some operands of an instruction, which `put` puts before it; None where each is an edit of its own."""
+        operands = user._operands
+        if user._head.opcode in ROLES or not all(between.is_plain(self.module, operands[n]) for n in numbers):
+            return None
+        unique = self.module.instruction_names.unique
+        copies = {n: Instruction(unique("copy"), "copy", operands[n].shape, (operands[n],)) for n in numbers}
+        assert user._computation is not None
+        self._waiting.setdefault(user._computation, []).append((user, copies))
+        return copies
+
+    def put(self) -> None:
+        """Puts the copies where they belong, before anything else is looked at or edited."""
+        for home, wanted in self._waiting.items():
+            between.insert(home, wanted)
+        self._waiting.clear()
 
     def deep_copy(
         self, i: Instruction, chosen: Container[ShapeIndex] | None = None

@@ -6,6 +6,9 @@ values one by one, since instructions whose order nothing fixes may be put in on
 
 from __future__ import annotations
 
+import bisect
+import itertools
+
 import attrs
 
 from hlotext.compiler.deep_copy import add_control
@@ -14,7 +17,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.layout import shapes_equal
-from hlotext.memory.in_place import InPlacePairs
+from hlotext.memory.in_place import WRITES_IN_PLACE, InPlacePairs
 
 NO_OVERLAP, SAME, BEFORE, AFTER = 0, 1, 2, 4
 """Bits of where one instruction runs, seen from another (`Relation::RuntimeOrder`)."""
@@ -54,11 +57,19 @@ class LiveRangeRegion:
 
     def __init__(self) -> None:
         self.by_computation: dict[Computation, dict[Instruction, RegionEntry]] = {}
+        self._last: tuple[Computation | None, dict[Instruction, RegionEntry]] = None, {}
+        """The computation that was asked for last, as it mostly is the next time."""
 
     def _entry(self, i: Instruction) -> RegionEntry:
-        assert i.computation is not None
-        inside = self.by_computation.setdefault(i.computation, {})
-        return inside.setdefault(i, RegionEntry(i))
+        home = i._computation
+        assert home is not None
+        if self._last[0] is not home:
+            self._last = home, self.by_computation.setdefault(home, {})
+        inside = self._last[1]
+        entry = inside.get(i)
+        if entry is None:
+            entry = inside[i] = RegionEntry(i)
+        return entry
 
     def define(self, i: Instruction) -> None:
         """Notes an instruction that writes a value."""
@@ -114,10 +125,11 @@ class RegionComparison:
         """True if the values of the rows live at once (`ValuesInterfere`). Adds control dependencies where they do not."""
         if len(source) * len(result) > MOST_PAIRS:
             return True
-        first = self._compare(source, result)
+        home = self._schedule_of_both(source, result)
+        first = self._compare(source, result) if home is None else self._compare_places(source, result, home)
         if first.overlaps and first.intercepts:
             return True
-        second = self._compare(result, source)
+        second = self._compare(result, source) if home is None else self._compare_places(result, source, home)
         if first.overlaps and (second.overlaps or (where != MERGE_FIRST_RESULT and second.intercepts)):
             return True
         if (
@@ -139,6 +151,58 @@ class RegionComparison:
                 for entry in _late_first(there, others):
                     found.add(self._locate(entry, entries, one))
         return found
+
+    # ---- in one schedule, where a place says it all
+
+    def _schedule_of_both(self, one: LiveRangeRegion, other: LiveRangeRegion) -> Computation | None:
+        """The computation that both regions are in, if it has a schedule that ends with its root."""
+        if not self._is_sequential or len(one.by_computation) != 1:
+            return None
+        (home,) = one.by_computation
+        if (
+            one.by_computation.keys() != other.by_computation.keys()
+            or home.root is not home._instructions[-1]
+        ):
+            return None
+        return home
+
+    def _compare_places(
+        self, one: LiveRangeRegion, other: LiveRangeRegion, home: Computation
+    ) -> RelativeLocation:
+        """The result of `_compare`, in n log n: of two instructions one runs before the other, and no order is forced."""
+        place, mine = home.order.__getitem__, one.by_computation[home]
+        places = list(map(place, mine))
+        first, last = min(places), max(places)
+        lives = sorted((place(e.reads), place(i)) for i, e in mine.items() if e.reads is not None)
+        starts = [start for start, _ in lives]
+        ends = list(itertools.accumulate((end for _, end in lives), max))
+        read = [e.reads for e in mine.values() if e.reads is not None]
+        is_whole = (entry := mine.get(home.root)) is not None and _is_parameter(entry.reads)
+        tuples = {i for i in read if i._head.shape is not None and i._head.shape.is_tuple}
+        if tuples and not any(c.opcode == "conditional" for c in home.callers):
+            tuples = set()
+        overlaps = intercepts = False
+        for i, entry in other.by_computation[home].items():
+            here, own = place(i), mine.get(i)
+            writes_first = own is not None and own.writes and not entry.writes
+            is_before = here < last or writes_first
+            is_after = here > first or (own is not None and entry.writes and not own.writes)
+            overlaps |= is_before and is_after
+            if intercepts or _always_intercepts(i):
+                intercepts = True
+            elif read and self._can_intercept(entry, one):
+                before = bisect.bisect_left(starts, here)
+                intercepts = (
+                    is_whole
+                    or i in tuples
+                    or (before > 0 and ends[before - 1] > here)
+                    or (
+                        writes_first and own is not None and own.reads is not None and place(own.reads) < here
+                    )
+                )
+        return RelativeLocation([UNORDERED if overlaps else NO_OVERLAP], intercepts)
+
+    # ---- in any order
 
     def _locate(
         self, entry: RegionEntry, entries: list[RegionEntry], region: LiveRangeRegion
@@ -204,7 +268,7 @@ class RegionComparison:
         """True if an instruction puts a new value into the memory (`InstructionCanIntercept`)."""
         i = entry.instruction
         if not entry.writes:
-            return any(
+            return i._head.opcode in WRITES_IN_PLACE and any(
                 pair.operand_number < len(i.operands) and i.operands[pair.operand_number] in region
                 for pair in self.pairs.of(i)
             )
@@ -318,12 +382,15 @@ def _late_first(home: Computation, entries: dict[Instruction, RegionEntry]) -> l
     return sorted(entries.values(), key=lambda entry: order[entry.instruction], reverse=True)
 
 
+def _is_parameter(i: Instruction | None) -> bool:
+    return i is not None and i.opcode == "parameter"
+
+
 def _always_intercepts(i: Instruction) -> bool:
     """Communication gets memory of its own (`AlwaysForceInterception`)."""
+    opcode = i._head.opcode
     return (
-        i.opcode == "collective-permute"
-        or i.opcode in ("send", "recv")
-        or i.opcode.endswith(("-start", "-done"))
+        opcode == "collective-permute" or opcode in ("send", "recv") or opcode.endswith(("-start", "-done"))
     )
 
 

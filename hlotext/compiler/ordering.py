@@ -6,6 +6,7 @@ After `HloOrdering`, `DependencyHloOrdering` and `SequentialHloOrdering` (`xla/h
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from enum import Enum
 
 from hlotext.ir.nodes.computation import Computation
@@ -48,10 +49,11 @@ class Ordering:
         self._reach: dict[Computation, tuple[dict[Instruction, int], list[int]]] = {}
         callers: dict[Computation, list[Instruction]] = {c: [] for c in module.computations}
         for computation in module.computations:
-            for instruction in computation:
-                for callee in instruction.called_computations:
-                    if callee in callers:
-                        callers[callee].append(instruction)
+            for instruction in computation._instructions:
+                if instruction._head.opcode not in CALLS_NOTHING:
+                    for callee in instruction.called_computations:
+                        if callee in callers:
+                            callers[callee].append(instruction)
         for computation, found in callers.items():
             is_async = any(caller.opcode in _ASYNC for caller in found)
             if is_async:
@@ -92,10 +94,11 @@ class Ordering:
 
     def within(self, i: Instruction, computation: Computation) -> Instruction | None:
         """The instruction of a computation that is, or runs, another; None if none does."""
-        if i.computation is computation:
+        home = i._computation
+        if home is computation:
             return i
-        assert i.computation is not None
-        inner = self.chain(i.computation)
+        assert home is not None
+        inner = self.chain(home)
         steps = len(inner) - len(self.chain(computation))
         return self._climb(i, steps) if steps >= 0 and inner[steps] is computation else None
 
@@ -111,15 +114,43 @@ class Ordering:
 
     def runs_before(self, a: Instruction, b: Instruction) -> bool:
         """True if one runs before another of its computation (`ExecutesBeforeInSameComputation`)."""
-        if a is b or a.computation is None:
+        home = a._computation
+        if a is b or home is None:
             return False
         if self.is_sequential:
-            order = a.computation.order
-            return not a.is_root and order[a] < order[b]
-        place, reach = self._paths(a.computation)
+            order = home.order
+            return a is not home.root and order[a] < order[b]
+        place, reach = self._paths(home)
         if a not in place or b not in place:
             return False
         return bool(reach[place[b]] >> place[a] & 1)
+
+    def all_run_before(
+        self,
+        some: Iterable[Instruction],
+        target: Instruction,
+        level: Computation,
+        *,
+        may_be_one: bool = False,
+    ) -> bool:
+        """True if what runs each of some instructions in a computation runs before another of this one.
+
+        `may_be_one`: or is that.
+        """
+        order, root = level.order if self.is_sequential else None, level.root
+        limit = order[target] if order is not None else 0
+        for i in some:
+            source = i if i._computation is level else self.within(i, level)
+            if source is target:
+                if not may_be_one:
+                    return False
+            elif source is None or not (
+                self.runs_before(source, target)
+                if order is None
+                else source is not root and order[source] < limit
+            ):
+                return False
+        return True
 
     def _paths(self, computation: Computation) -> tuple[dict[Instruction, int], list[int]]:
         """The place of each instruction, and as bits the places from which a path leads to each."""
@@ -313,7 +344,10 @@ class UsesBefore:
 
 
 def instruction_ids(module: Module) -> dict[Instruction, int]:
-    """A number for each instruction: parameters first, what is called before its caller (`assign_ids_dfs`)."""
+    """A number for each instruction: parameters first, what is called before its caller (`assign_ids_dfs`).
+
+    The bodies of fusions that call nothing, whose instructions nobody asks for, have none.
+    """
     found: dict[Instruction, int] = {}
     seen: set[Computation] = set()
     stack: list[_Visit] = []
@@ -326,6 +360,8 @@ def instruction_ids(module: Module) -> dict[Instruction, int]:
             callee = next((c for c in visit.callees if c not in seen), None)
             if callee is not None:
                 seen.add(callee)
+                if visit.is_at_fusion and all(i._head.opcode in CALLS_NOTHING for i in callee._instructions):
+                    continue
                 stack.append(_Visit(callee, found))
                 continue
             if visit.current is not None:
@@ -342,19 +378,26 @@ class _Visit:
         self._found = found
         for parameter in computation.parameters:
             found[parameter] = len(found)
-        self._rest = iter([i for i in computation if i.opcode != "parameter"])
+        self._rest = iter([i for i in computation._instructions if i._head.opcode != "parameter"])
         self.current: Instruction | None = None
         self.callees: tuple[Computation, ...] = ()
 
+    @property
+    def is_at_fusion(self) -> bool:
+        """True if what is called next is the body of a fusion."""
+        return self.current is not None and self.current._head.opcode == "fusion"
+
     def advance(self) -> bool:
         """Numbers what calls nothing up to the next instruction that does; False where there is none."""
+        found = self._found
         for i in self._rest:
-            callees = () if i.opcode in CALLS_NOTHING else i.called_computations
+            opcode = i._head.opcode
+            callees = () if opcode in CALLS_NOTHING else i.called_computations
             if callees:
-                is_loop = i.opcode == "while"
                 self.current = i
+                is_loop = opcode == "while"
                 self.callees = (i.attributes["condition"], i.attributes["body"]) if is_loop else callees
                 return True
-            self._found[i] = len(self._found)
+            found[i] = len(found)
         self.current, self.callees = None, ()
         return False

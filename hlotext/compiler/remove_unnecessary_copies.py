@@ -32,6 +32,7 @@ from hlotext.compiler.ordering import Ordering, UsesBefore, instruction_ids
 from hlotext.compiler.platforms import platform_of
 from hlotext.compiler.resolve_interference import in_place_pairs
 from hlotext.compiler.value_lists import Node, Rows
+from hlotext.edit import between
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -132,7 +133,7 @@ def _take_out_of_use(copy: Instruction) -> None:
         set_control(copy, ())
     source, home = copy.operands[0], copy.computation
     assert home is not None
-    copy.replace_all_uses_with(source)
+    between.bypass(copy)
     if copy.is_root:
         home.root = source
 
@@ -199,7 +200,10 @@ class _Remover:
             return self._kept(copy, "ambiguous source", f"the value that {copy.name} copies is ambiguous")
         assert copy.shape is not None
         source_shape = copy.operands[0].shape
-        if source_shape is None or not layout.shapes_equal(copy.shape, source_shape):
+        is_equal = source_shape is copy.shape or (
+            source_shape is not None and layout.shapes_equal(copy.shape, source_shape)
+        )
+        if not is_equal:
             return self._kept(
                 copy, "layout change", f"{copy.name} changes the layout: {source_shape} to {copy.shape}"
             )
@@ -278,10 +282,11 @@ class _Remover:
         region = LiveRangeRegion()
         node = start
         while True:
-            region.define(node.writer)
+            writer = node.writer
+            region.define(writer)
             for use in node.uses:
                 if use.instruction is not None:
-                    region.use(use.instruction, node.writer)
+                    region.use(use.instruction, writer)
             node = node.next
             if node is start:
                 return region
@@ -381,7 +386,7 @@ class _Remover:
             self.rows.look_again(before)
         operand.forget_use(copy)
         for use in node.uses:
-            operand.uses.append(use)
+            operand.add_use(use)
             if use.instruction in self.ends:
                 _, result = self.ends[use.instruction]
                 self.ends[use.instruction] = operand, result

@@ -22,7 +22,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.age import XlaAge
 from hlotext.memory.dataflow import Dataflow, aliased_outputs, analyse
-from hlotext.memory.in_place import GPU_NO_OPS, NO_OPS, InPlacePairs, Pair
+from hlotext.memory.in_place import GPU_NO_OPS, NO_OPS, WRITES_IN_PLACE, InPlacePairs, Pair
 from hlotext.memory.subshapes import ShapeIndex
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
 from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination
@@ -71,6 +71,7 @@ def add_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decision]
         if not any(caller.opcode == "async-start" for caller in computation.callers):
             for instruction in instruction_post_order(computation):
                 adder.visit(instruction)
+    adder.copier.put()
     adder.aliased_outputs()
     tidy(module, age)
     return [d for d in adder.decisions if module.find(d.instruction) is not None]
@@ -105,7 +106,7 @@ class _Adder:
                 self._conditional(i)
             case opcode if opcode in _NOT_COPIED:
                 self._transition(i)
-            case _:
+            case opcode if opcode in WRITES_IN_PLACE:
                 self._in_place(i)
 
     # ---- loops
@@ -117,6 +118,7 @@ class _Adder:
         chosen = self._changed_state(loop, init)
         if not chosen:
             return
+        self.copier.put()
         parameter, root = body.parameters[0], body.root
         new, copies = self.copier.deep_copy(init, chosen)
         replace_use(loop, init, new)
@@ -165,6 +167,7 @@ class _Adder:
                 chosen.add(index)
         if not chosen:
             return
+        self.copier.put()
         for branch in conditional.called_computations:
             root = branch.root
             users = root.users
@@ -183,19 +186,28 @@ class _Adder:
 
     def _in_place(self, i: Instruction) -> None:
         """A copy of each operand that an operation overwrites (`AddCopiesForInPlaceOperation`)."""
-        copied: dict[int, Instruction] = {}
-        is_disjoint = _DISJOINT in i.frontend_attributes
-        for number in self._overwritten(i):
-            if number in copied or number >= len(i.operands):
-                continue
-            operand = i.operands[number]
-            if is_disjoint and all(user is i for user in operand.users):
-                continue
-            copied[number], copies = self.copier.deep_copy(operand)
+        operands = i.operands
+        numbers = dict.fromkeys(number for number in self._overwritten(i) if number < len(operands))
+        if numbers and _DISJOINT in i.frontend_attributes:
+            numbers = {n: None for n in numbers if any(user is not i for user in operands[n].user_view)}
+        if not numbers:
+            return
+        copied = self.copier.copy_later(i, numbers)
+        if copied is not None:
+            for number, copy in copied.items():
+                self._note_overwritten(i, operands[number], copy)
+            return
+        self.copier.put()
+        copied = {}
+        for number in numbers:
+            copied[number], copies = self.copier.deep_copy(operands[number])
             for copy in copies.values():
-                self._note(copy, "operand in place", f"{i.name} overwrites {operand.name}, which others may still read",
-                           i, operand)  # fmt: skip
+                self._note_overwritten(i, operands[number], copy)
         replace_operands(i, copied)
+
+    def _note_overwritten(self, i: Instruction, operand: Instruction, copy: Instruction) -> None:
+        because = f"{i.name} overwrites {operand.name}, which others may still read"
+        self._note(copy, "operand in place", because, i, operand)
 
     def _overwritten(self, i: Instruction) -> Iterator[int]:
         pairs: Sequence[Pair] = self.pairs.of(i)
@@ -214,6 +226,7 @@ class _Adder:
         users = start.users
         if len(users) != 1 or users[0].opcode.endswith("-done"):
             return
+        self.copier.put()
         user, home = users[0], start.computation
         assert home is not None
         into_loop = user.opcode == "tuple" and len(user.users) == 1 and user.users[0].opcode == "while"

@@ -50,6 +50,10 @@ def add_special_copies(module: Module, platform: Backend) -> list[Decision]:
     return _Finder(module, platform).run()
 
 
+def _slices(fusion: Instruction) -> bool:
+    return any(i._head.opcode == "slice" for body in fusion.called_computations for i in body._instructions)
+
+
 _Why = tuple[str, str, tuple[str, ...]]
 """Rule, reason and the names of others."""
 
@@ -115,20 +119,23 @@ class _Finder:
     # ---- values that share memory
 
     def _values(self) -> None:
+        shared = [
+            (number, value)
+            for value in self.flow.values
+            if value.instruction is not None and self.sizes[number := self.buffer_of[value]] > 1
+        ]
         by_writer: dict[tuple[int, Instruction], list[Value]] = {}
-        for value in self.flow.values:
-            number = self.buffer_of[value]
-            if self.sizes[number] > 1 and value.instruction is not None:
-                by_writer.setdefault((number, value.instruction), []).append(value)
-        for value in self.flow.values:
-            number = self.buffer_of[value]
+        for number, value in shared:
+            by_writer.setdefault((number, value.instruction), []).append(value)  # type: ignore[arg-type]
+        for number, value in shared:
             i = value.instruction
-            if self.sizes[number] < 2 or i is None:
-                continue
+            assert i is not None
             if self._is_read_only(value):
                 what = "a constant" if i.opcode == "constant" else "an argument that is not donated"
                 because = f"{i.name} is {what}, and a value in the same buffer would overwrite it"
                 self._want(i, value.index, ("read-only", because, ()))
+            if not any((number, user) in by_writer for user in value.flat_uses()[::3]):
+                continue
             for use in value.uses:
                 reader = use.instruction
                 if reader is None or (
@@ -145,15 +152,18 @@ class _Finder:
 
     def _sliced(self) -> None:
         """Operands that a fusion slices and writes in place. Inferred: 6 of 6, with dynamic slices 0 of 11."""
-        for i in self.module.instructions():
-            if i.opcode != "fusion" or i.computation is None or i.computation.is_fusion_body:
+        for computation in self.module.computations:
+            if computation.is_fusion_body:
                 continue
-            for pair in self.pairs.of(i):
-                parameter = parameter_of(i, pair.operand_number)
-                if parameter is not None and any(user.opcode == "slice" for user in parameter.users):
-                    operand = i.operands[pair.operand_number]
-                    because = f"{i.name} also slices {operand.name}, which it writes in place"
-                    self._want(operand, pair.operand_index, ("sliced in place", because, (i.name,)))
+            for i in computation._instructions:
+                if i._head.opcode != "fusion" or not _slices(i):
+                    continue
+                for pair in self.pairs.of(i):
+                    parameter = parameter_of(i, pair.operand_number)
+                    if parameter is not None and any(user.opcode == "slice" for user in parameter.user_view):
+                        operand = i.operands[pair.operand_number]
+                        because = f"{i.name} also slices {operand.name}, which it writes in place"
+                        self._want(operand, pair.operand_index, ("sliced in place", because, (i.name,)))
 
     # ---- results
 

@@ -50,35 +50,40 @@ class ValueList:
 class Node:
     """A value in its row; the rows are rings."""
 
-    __slots__ = ("next", "over", "prev", "row", "uses", "value")
+    __slots__ = ("_readers", "next", "over", "prev", "row", "uses", "value", "writer")
 
     def __init__(self, value: Value, row: ValueList) -> None:
         self.value = value
+        assert value.instruction is not None
+        self.writer: Instruction = value.instruction
+        """Definition of the value."""
         self.uses: list[Use] = list(value.uses)
+        self._readers: list[Instruction] | bool | None = False
+        """The readers as they were found; False where they are to be found anew."""
         self.next = self.prev = self
         self.row = row
         self.over: tuple[Instruction, int] | None = None
         """Number of uses, from the first, that end before an instruction begins."""
 
     @property
-    def writer(self) -> Instruction:
-        """Definition of the value."""
-        assert self.value.instruction is not None
-        return self.value.instruction
-
-    @property
     def readers(self) -> list[Instruction] | None:
         """Readers of the value, or its definition if nothing reads it; None if not all uses are known."""
-        found = [use.instruction for use in self.uses if use.instruction is not None]
-        if len(found) < len(self.uses):
-            return None
-        return found or [self.writer]
+        if isinstance(self._readers, bool):
+            found = [use.instruction for use in self.uses if use.instruction is not None]
+            self._readers = None if len(found) < len(self.uses) else found or [self.writer]
+        return self._readers
+
+    def add_use(self, use: Use) -> None:
+        """Adds a use, behind all others."""
+        self.uses.append(use)
+        self._readers = False
 
     def forget_use(self, reader: Instruction) -> None:
         """Takes out the first use in an instruction."""
         for number, use in enumerate(self.uses):
             if use.instruction is reader:
                 del self.uses[number]
+                self._readers = False
                 if self.over is not None and number < self.over[1]:
                     self.over = self.over[0], self.over[1] - 1
                 return
@@ -115,9 +120,12 @@ class Rows:
     @staticmethod
     def _note(node: Node, row: ValueList) -> None:
         writer = node.writer
-        if writer.computation is not None:
-            row.homes.add(writer.computation)
-        for place in (writer, *node.value.flat_positions()[::2]):
+        home = writer._computation
+        if home is not None:
+            row.homes.add(home)
+            if home.root is writer:
+                row.roots.add(home)
+        for place in node.value.flat_positions()[::2]:
             if isinstance(place, Instruction) and place.is_root and place.computation is not None:
                 row.roots.add(place.computation)
 
@@ -253,20 +261,13 @@ class Rows:
     def _is_over(self, node: Node, after: Node, level: Computation, *, may_be_one: bool = False) -> bool:
         """True if paths lead from all that reads a value to what writes another, or, if allowed, they are run by one."""
         ordering, writer = self._ordering, after.writer
-        if writer.opcode.startswith("async-") or (
-            writer.opcode == "parameter" and writer.computation is level
-        ):
+        opcode = writer._head.opcode
+        if opcode.startswith("async-") or (opcode == "parameter" and writer._computation is level):
             return False  # of these other rules tell than paths
         target, readers = ordering.within(writer, level), node.readers
         if target is None or readers is None:
             return False
-        for reader in readers:
-            source = ordering.within(reader, level)
-            if source is None or not (
-                may_be_one if source is target else ordering.runs_before(source, target)
-            ):
-                return False
-        return True
+        return ordering.all_run_before(readers, target, level, may_be_one=may_be_one)
 
     def _is_written_before(self, node: Node, after: Node, level: Computation) -> bool:
         """True if a value is certain to be written before another one, or one instruction runs what writes both."""
@@ -283,21 +284,22 @@ class Rows:
 
     def _is_read_behind(self, node: Node, level: Computation) -> bool:
         """True if what reads a value stands behind what writes it, as it should."""
-        ordering = self._ordering
+        ordering, readers = self._ordering, node.readers
         writer = ordering.within(node.writer, level)
-        for reader in node.readers or ():
+        for reader in readers or ():
             place = ordering.within(reader, level)
             if writer is None or place is None:
                 return False
             if place is not writer and not ordering.runs_before(writer, place):
                 return False
-        return node.readers is not None
+        return readers is not None
 
     def _level_of(self, nodes: list[Node]) -> Computation | None:
-        level = nodes[0].writer.computation
+        level = nodes[0].writer._computation
         for node in nodes:
             for i in (node.writer, *(node.readers or ())):
-                level = self._common(level, i.computation)
+                if i._computation is not level:
+                    level = self._common(level, i._computation)
         return level
 
     def _common(self, a: Computation | None, b: Computation | None) -> Computation | None:

@@ -252,7 +252,7 @@ def remove(computation: Computation, instructions: Iterable[Instruction]) -> Non
         remove_all(edit, computation, gone)
 
 
-_FEW = 16
+FEW = 16
 """Instructions are taken out one by one where there are so many times more of them: else the list is made anew."""
 
 
@@ -277,7 +277,7 @@ def remove_all(edit: Edit, computation: Computation, gone: dict[Instruction, Non
             computation._removed_spans = []
         journal.push_undo(_shorten, computation._removed_spans, len(computation._removed_spans))
         computation._removed_spans += spans  # type: ignore[operator]
-    if len(gone) * _FEW <= len(computation):
+    if len(gone) * FEW <= len(computation):
         for instruction in gone:
             graph_checks.detach(journal, computation, instruction)
     else:

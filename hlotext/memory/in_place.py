@@ -37,6 +37,8 @@ class InPlacePairs:
     def __init__(self, no_ops: frozenset[str] = NO_OPS) -> None:
         self._no_ops = no_ops
         self._inside: dict[Instruction, tuple[Pair, ...]] = {}
+        self._of: dict[Instruction, tuple[Pair, ...]] = {}
+        """The pairs of fusions."""
 
     def of(self, instruction: Instruction) -> tuple[Pair, ...]:
         """The pairs of an instruction, what it says itself (`output_to_operand_aliasing`) last."""
@@ -44,9 +46,12 @@ class InPlacePairs:
         rule = _RULES.get(opcode)
         if rule is not None:
             return rule(instruction)
-        if opcode == "fusion":
-            return (*self._of_fusion(instruction), *_said(instruction))
-        return ()
+        if opcode != "fusion":
+            return ()
+        found = self._of.get(instruction)
+        if found is None:
+            found = self._of[instruction] = (*self._of_fusion(instruction), *_said(instruction))
+        return found
 
     def _of_fusion(self, fusion: Instruction) -> tuple[Pair, ...]:
         """Pairs that the body of a fusion makes: from each leaf of its root back to an operation in place.

@@ -90,7 +90,7 @@ class Value:
                 found.append(Use(None, user, operand, index))  # type: ignore[arg-type]
             else:
                 found.append(Use(user, user.name, operand, index))  # type: ignore[arg-type, union-attr]
-        if len(found) > 1 and self.instruction is not None:
+        if len(found) > 1 and self._positions and self.instruction is not None:
             rank = {place: number for number, place in enumerate(self.positions)}
             found.sort(key=lambda use: _rank(rank, use))
         return tuple(found)

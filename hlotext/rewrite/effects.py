@@ -22,8 +22,8 @@ def fixed(module: Module) -> frozenset[Instruction]:
     for computation in module.computations:
         unusual = [
             i
-            for i in computation
-            if i.opcode not in traits.NO_EFFECT or "control-predecessors" in i._attributes
+            for i in computation._instructions
+            if i._head.opcode not in traits.NO_EFFECT or "control-predecessors" in i._attributes
         ]
         effects = [i for i in unusual if has_side_effect(i)]
         found.update(effects)

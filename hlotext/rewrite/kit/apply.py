@@ -91,7 +91,8 @@ def apply_rules(
     limit = max_rewrites if max_rewrites is not None else 8 * sum(map(len, module.computations)) + 1000
 
     def run(changed: Module, stops_at: int | None = None, **told: Any) -> Driver:
-        those = None if chosen is None else [changed.computations[number] for number in chosen]
+        listed = changed.computations
+        those = None if chosen is None else [listed[number] for number in chosen]
         one = DRIVERS[driver](Rewrite(changed, options), rules, computations=those, limit=limit, **told)
         one.is_strict, one.stops_at = on_refused == "raise", stops_at
         one.run()

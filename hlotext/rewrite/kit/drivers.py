@@ -130,6 +130,10 @@ class Driver:
                 is_applied = self._apply_timed(rule, i, profile.setdefault(rule.name, RuleProfile()))
             elif is_plain:
                 is_applied = rewrite(rule, i, NO_CAPTURES)
+            elif rule.first_operand is not None and not (
+                i._operands and i._operands[0]._head.opcode == rule.first_operand
+            ):
+                continue  # as most instructions, for one look
             else:
                 match = rule.pattern.match(i, rule.options)
                 is_applied = match is not None and rewrite(rule, i, match)

@@ -103,6 +103,8 @@ class RewriteRule(sending.Uncopied):
     """Opcodes that the rule can match; None for any."""
     is_plain: bool = attrs.field(init=False, eq=False, repr=False)
     """True if the pattern consists only of opcodes, so that the function checks everything else."""
+    first_operand: str | None = attrs.field(init=False, eq=False, repr=False)
+    """The opcode that the first operand must have; None where it may have several."""
 
     def __attrs_post_init__(self) -> None:
         options = self.pattern.options or self.options
@@ -110,6 +112,7 @@ class RewriteRule(sending.Uncopied):
         object.__setattr__(self, "opcodes", opcodes)
         is_plain = opcodes is not None and self.pattern == _pattern_of(sorted(opcodes))
         object.__setattr__(self, "is_plain", is_plain)
+        object.__setattr__(self, "first_operand", _first_operand(self.pattern, options))
 
     @property
     def doc(self) -> str:
@@ -130,6 +133,13 @@ def _opcodes_of(pattern: Pattern) -> frozenset[str] | None:
         parts = [_opcodes_of(alternative) for alternative in pattern.alternatives]
         return None if None in parts else frozenset(opcode for part in parts if part for opcode in part)
     return frozenset({pattern.opcode}) if pattern.opcode is not None else None
+
+
+def _first_operand(pattern: Pattern, options: MatchOptions) -> str | None:
+    wanted = pattern.operands
+    if not wanted or pattern.alternatives or pattern.any_order or options is not NOTHING_SKIPPED:
+        return None
+    return wanted[0].opcode if wanted[0].options is None else None
 
 
 def _pattern_of(opcodes: Sequence[str]) -> Pattern:

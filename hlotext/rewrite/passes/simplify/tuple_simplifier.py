@@ -69,7 +69,7 @@ class TupleSimplifier(Pass):
         ordered = [
             (i, tuple(o for o in i.operands if _is_ordered(o)))
             for c in chosen
-            for i in c
+            for i in c._instructions
             if i.opcode == "tuple" and any(user.opcode == "get-tuple-element" for user in i.user_view)
         ]
         counts = apply_rules(module, RULES, computations=chosen, on_refused="raise")
