@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import itertools
 import re
 import shutil
-import struct
 import subprocess
 import xml.etree.ElementTree as ET
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import hlotext as hlo
-from hlotext.analysis import total_of, written_bytes
+from hlotext.analysis import scopes, source_locations, total_of, written_bytes
 from hlotext.cost import traffic
 from hlotext.findings import escape
-from hlotext.syntax.printing.source_style import instruction_texts
 from hlotext.view.graph import as_dot, as_svg, graph_page, neighbourhood, origins
 from hlotext.view.graph.layered import layered
+from hlotext.view.graph.op_lines import MOST_LINE
 from hlotext.view.page.colours import PALETTE
-from hlotext.view.page.packing import unpacked
+from hlotext.view.page.packing import unpacked, unpacked_bytes
 from tests import support
 from tests.cli_support import run
 from tests.pages import Page
@@ -51,18 +49,41 @@ def parts_of(page: str) -> dict[str, str]:
     return dict(found)
 
 
-def numbers_of(page: str) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
-    """The words and the columns of a page."""
+def numbers_of(page: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The words and the columns of a page, one number for each instruction as its script makes them."""
     parts = parts_of(page)
-    words = unpacked(parts["words"])
-    data = gzip.decompress(base64.b64decode(parts["numbers"]))
-    columns, at = {}, 0
+    words, data = unpacked(parts["words"]), unpacked_bytes(parts["numbers"])
+    found: dict[str, Any] = {}
+    at = 0
     for name, kind, count in words["layout"]:
-        wide = 8 if kind == "d" else 4
-        columns[name] = struct.unpack(f"<{count}{kind}", data[at : at + wide * count])
-        at += wide * count
+        assert at % int(kind[1]) == 0
+        found[name] = np.frombuffer(data, f"<{kind}", count, at)
+        at += found[name].nbytes
     assert at == len(data)
-    return words, columns
+    head = found["head"]
+    found["opcode"], found["shape"] = found["head_opcode"][head], found["head_shape"][head]
+    found["colour"] = np.array(words["colours"])[found["opcode"]]
+    for number, colour in words["wrapped"].items():
+        found["colour"][int(number)] = colour
+    found["bytes"] = np.array(words["held"], float)[found["shape"]]
+    found["bytes"][found["writer"]] = found["written_bytes"]
+    ends = np.cumsum(found["operand_count"])[:-1]
+    places = np.repeat(np.arange(len(head)), found["operand_count"])
+    found["operands"] = np.split(places - found["operand"].astype(int), ends)
+    return words, found
+
+
+def lines_of(page: str) -> list[str]:
+    """The op lines of a page, as its script cuts them from the blocks."""
+    parts, (_, columns) = parts_of(page), numbers_of(page)
+    found: list[str] = []
+    firsts, blocks = [*columns["pieces"], len(columns["head"])], [*columns["blocks"], len(columns["pieces"])]
+    for number, (first, end) in enumerate(itertools.pairwise(blocks)):
+        pieces = unpacked_bytes(parts[f"lines-{number}"]).decode().split("\0")
+        for text, piece in zip(pieces, range(first, end), strict=True):
+            count = firsts[piece + 1] - firsts[piece]
+            found += [escape.one_line(line) for line in text.split("\n")[1 : count + 1]]
+    return found
 
 
 def test_what_only_moves_values_is_folded() -> None:
@@ -168,26 +189,36 @@ def test_the_columns_are_the_module() -> None:
     page = graph_page(module)
     words, columns = numbers_of(page)
     instructions = list(module.instructions())
-    names = words["names"].split("\n")
+    names = unpacked_bytes(parts_of(page)["names"]).decode().split("\n")
     assert names == [one.name for one in instructions]
-    starts = columns["operand_starts"]
+    assert len(columns["head"]) == len(names)
     for n, one in enumerate(instructions):
-        operands = columns["operands"][starts[n] : starts[n + 1]]
-        assert [names[o] for o in operands] == [o.name for o in one.operands]
+        assert [names[o] for o in columns["operands"][n]] == [o.name for o in one.operands]
         assert words["opcodes"][columns["opcode"][n]] == one.opcode
         assert words["shapes"][columns["shape"][n]] == str(one.shape)
         held = total_of(one.shape).allocated_bytes
         assert columns["bytes"][n] == (written_bytes(one) or held)
         assert words["held"][columns["shape"][n]] == held
-        if columns["written"][n]:  # one figure for what the scopes and the boxes say
-            assert columns["written"][n] == columns["bytes"][n]
+        assert words["op_names"][columns["op_name"][n]] == (one.metadata.op_name if one.metadata else "")
+    assert [words["scopes"]["name"][n] for n in columns["scope"]] == [
+        (scopes(module).of(one).path or ("",))[-1] for one in instructions
+    ]
+    places = [source_locations(module).get(one) for one in instructions]
+    assert [words["lines"][n] for n in columns["line"]] == [
+        f"{place[0].file}:{place[0].line}" if place else "" for place in places
+    ]
+    taken = [one.attributes["index"] for one in instructions if one.opcode == "get-tuple-element"]
+    assert list(columns["element"]) == taken
+    assert list(columns["computation_size"]) == list(map(len, module.computations))
+    called = [
+        (n, module.computations.index(body))
+        for n, one in enumerate(instructions)
+        for body in one.called_computations
+    ]
+    assert list(zip(columns["caller"], columns["called"], strict=True)) == called
     for c, computation in enumerate(module.computations):
-        assert names[columns["roots"][c]] == computation.root.name
-    lines: list[str] = []
-    for name, part in parts_of(page).items():
-        if name.startswith("lines-"):
-            lines += gzip.decompress(base64.b64decode(part)).decode().split("\n")
-    assert lines == [" ".join(str(one).split()) for one in instructions]
+        assert names[columns["root"][c]] == computation.root.name
+    assert lines_of(page) == [" ".join(str(one).split()) for one in instructions]
     pictures = unpacked(parts_of(page)["pictures"])
     shape = columns["shape"][names.index("fusion.19")]
     assert "f32[256,512]" in pictures["svg"][pictures["of"][shape][0]]
@@ -196,9 +227,8 @@ def test_the_columns_are_the_module() -> None:
 def test_fusions_tell_the_collective_that_they_carry() -> None:
     """The opcode of a fusion does not say it; nor does its name."""
     module = hlo.load(support.CORPUS / "tpu" / "sharded_sort_fft_conv.v5e_2x2x1.after_optimizations.txt")
-    (words,) = re.findall(r'data-part="words">([^<]*)<', graph_page(module))
-    told = unpacked(words)
-    names = told["names"].split("\n")
+    parts = parts_of(graph_page(module))
+    told, names = unpacked(parts["words"]), unpacked_bytes(parts["names"]).decode().split("\n")
     facts = {names[int(number)]: dict(map(tuple, rows)) for number, rows in told["why"].items()}
     starts = [one for one in traffic(module).flows if one.communication.fusion is not None]
     assert starts
@@ -223,21 +253,58 @@ def test_wrappers_have_the_colour_of_what_they_carry() -> None:
     assert f'fill="{PALETTE[orange]}"' in as_svg(neighbourhood(module, name, hops=1))
 
 
+ODD = """HloModule odd
+
+f {
+  // a comment
+  x = f32[] parameter(0)
+
+  y = f32[] parameter(1) /* more */
+  ROOT  z =   f32[]   add(x, y), metadata={op_name="\u202e\x00 é"}
+}
+
+empty { p = f32[] parameter(0) }
+
+ENTRY e { a = f32[8] parameter(0)
+ b = f32[8] parameter(1)
+  ROOT c = f32[8] add(a,
+     b), to_apply=f
+}
+"""
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "  \n"])
-def test_lines_of_a_computation_are_those_of_its_instructions(end: str) -> None:
-    """As they are cut from the text at once, and once one of them was edited; the page has each on one line."""
-    module = hlo.parse(TUPLES.replace("\n", end))
+@pytest.mark.parametrize("text", [TUPLES, ODD], ids=["tuples", "odd"])
+def test_op_lines_are_those_of_the_instructions(text: str, end: str) -> None:
+    """As they are cut from the text of a computation at once, and once one of them was edited."""
+    module = hlo.parse_tolerant(text.replace("\n", end)).module
     for _ in range(2):
-        for computation in module.computations:
-            lines = [str(one) for one in computation]
-            assert instruction_texts(computation) == lines
-            for line in lines:
-                assert not escape.are_plain([line]) or escape.one_line(line) == line
+        assert lines_of(graph_page(module)) == [escape.one_line(str(one)) for one in module.instructions()]
         module.entry.root.name = "renamed"
-    assert escape.are_plain(["a = f32[] add(b, c)", "b"])
-    assert not any(
-        escape.are_plain(["a", line]) for line in ("a  b", " a", "a ", "##[x]", "::x", "a\tb", "\x1b[1m")
+
+
+def test_long_lines_are_cut_and_large_computations_are_in_several_blocks() -> None:
+    """A click unpacks little; of a line with a large constant the first characters are kept."""
+    lines = "\n".join(f"  a{n} = f32[8]{{0}} add(a{n - 1}, a{n - 1})" for n in range(1, 9000))
+    module = hlo.parse(
+        "HloModule long\n\nENTRY e {\n  a0 = f32[8]{0} parameter(0)\n"
+        f"{lines}\n  ROOT c = f32[20000]{{0}} constant({{{', '.join(['1.5'] * 20_000)}}})\n}}\n"
     )
+    page = graph_page(module)
+    assert sum(name.startswith("lines-") for name in parts_of(page)) == 2
+    found, whole = lines_of(page), str(module.entry.root)
+    assert found[:-1] == list(map(str, module.entry))[:-1]
+    assert found[-1] == f"{whole[:MOST_LINE]} … ({len(whole):,} characters)"
+
+
+def test_names_are_shown_on_one_line() -> None:
+    """All at once where they are plain, which is as good as one by one."""
+    plain = ["a", "b.1", "é"]
+    assert escape.each_line(plain) is plain
+    assert escape.each_line([]) == []
+    for odd in ("a\nb", "##[x]", "::x", "a\tb", "\x1b[1m", "\u202e"):
+        assert escape.each_line(["a", odd]) == ["a", escape.line(odd)]
+        assert escape.line(odd) != odd
 
 
 def test_the_same_page_twice() -> None:

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
+from hlotext.findings import escape
 from hlotext.view.graph import graph_page
 from tests import support
 from tests.browser import MISSING, Browser, browser, executable
-from tests.test_graph import STEP
+from tests.test_graph import ODD, STEP
 
 pytest.importorskip("bokeh")
 pytest.importorskip("jinja2")
@@ -527,6 +528,24 @@ def test_the_graph_says_what_python_says(window: Browser, graph: Path) -> None:
         assert [every[n].name for n in numbers] == [node.name for node in found.nodes]
         wires = window.eval("document.querySelectorAll('#graph path.edge').length")
         assert wires == len(found.edges)
+
+
+def test_op_lines_are_shown_on_one_line(window: Browser, tmp_path: Path) -> None:
+    """With nothing in them that is no printable character, wherever in the module's text they stand, edited or not."""
+    place = tmp_path / "graph.html"
+    module = hlo.parse_tolerant(
+        ODD.replace("é", "é \x1b[1m \ufeff\u2028\u3000\x85\x1c ,\U0001f600 </script><b>")
+    ).module
+    for _ in range(2):
+        place.write_text(graph_page(module), "utf-8")
+        window.open(place)
+        for number, one in enumerate(module.instructions()):
+            window.run(f"hlotextGraph.choose({number})")
+            window.wait("(document.querySelector('#panel pre')?.textContent ?? '…') !== '…'")
+            shown = window.eval("document.querySelector('#panel pre').textContent")
+            assert shown == escape.one_line(str(one))
+        module.entry.root.name = "renamed"
+    assert quiet(window)
 
 
 def test_search_and_keys(window: Browser, graph: Path) -> None:

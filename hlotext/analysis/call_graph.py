@@ -78,6 +78,8 @@ class CallGraph:
     module: Module
     callers: Mapping[Computation, tuple[CallEdge, ...]]
     """Call edges of each computation that has callers, in the order of the text."""
+    callees: Mapping[Computation, tuple[CallEdge, ...]]
+    """Call edges in each computation that calls others, in the order of the text."""
     runs: Mapping[Computation, int | None]
     """Execution count of each computation in one run; None if it depends on values or exceeds `MOST_RUNS`.
 
@@ -248,6 +250,7 @@ class Calls:
         return CallGraph(
             module,
             {callee: tuple(edges) for callee, edges in callers.items()},
+            callees,
             runs := _runs(module.entry, order, callees, by_place),
             _runs(module.entry, order, callees, by_place, per_branch=1) if has_branches else runs,
             _stepped(module.entry, order, callees),

@@ -2,30 +2,77 @@
 
 from __future__ import annotations
 
+import functools
+from array import array
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from itertools import chain
+from typing import Generic, TypeVar, cast
 
 import attrs
 
 from hlotext.analysis.facts import fact
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.raw import NodeHead
 from hlotext.ir.values.shape import Shape
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @attrs.frozen
+class Shared(Generic[T]):
+    """Values that instructions share: each once, and for each instruction, in the order of the text, its number."""
+
+    distinct: Sequence[T]
+    """In the order of their first instructions."""
+    numbers: Sequence[int]
+    """Indices into `distinct`; an array of 32-bit integers."""
+
+    @classmethod
+    def of(cls, values: Sequence[T], keys: Sequence[Hashable] | None = None) -> Shared[T]:
+        """The values by keys that are as good as they are for comparing; by default themselves."""
+        keys = cast("Sequence[Hashable]", values) if keys is None else keys
+        known = dict(zip(keys, values, strict=True))
+        number = dict(zip(known, range(len(known)), strict=True))
+        return cls(list(known.values()), array("i", map(number.__getitem__, keys)))
+
+    def mapped(self, function: Callable[[T], R]) -> Shared[R]:
+        """The results of a function, called once for each value; they are compared by identity."""
+        results = list(map(function, self.distinct))
+        found = Shared.of(results, list(map(id, results)))
+        return Shared(found.distinct, array("i", map(found.numbers.__getitem__, self.numbers)))
+
+
+@attrs.frozen(slots=False)
 class Census:
     """The instructions of a module, grouped by category."""
 
     instructions: Sequence[Instruction]
     """All instructions, computation by computation."""
+    heads: Shared[NodeHead]
+    """Opcodes with result shapes; equal ones are nearly always one object."""
+    attributes: Shared[Instruction]
+    """For each distinct set of attributes an instruction that has it; the reader shares sets of equal text."""
     by_opcode: Mapping[str, Sequence[Instruction]]
     """Instructions by opcode, in the same order."""
-    shapes: Mapping[Shape, tuple[int, Instruction]]
-    """Number of instructions with each shape, and the first of them."""
-    attribute_sets: Sequence[Instruction]
-    """One instruction for each distinct set of attributes; the reader shares sets of equal text."""
+
+    @property
+    def attribute_sets(self) -> Sequence[Instruction]:
+        """One instruction for each distinct set of attributes."""
+        return self.attributes.distinct
+
+    @functools.cached_property
+    def shapes(self) -> Mapping[Shape, tuple[int, Instruction]]:
+        """Number of instructions with each shape, and the first of them."""
+        counts, found = Counter(self.heads.numbers), dict[Shape, tuple[int, Instruction]]()
+        first = dict(zip(reversed(self.heads.numbers), reversed(self.instructions), strict=True))
+        for number, head in enumerate(self.heads.distinct):
+            if head.shape is not None:
+                count, one = found.get(head.shape, (0, first[number]))
+                found[head.shape] = count + counts[number], one
+        return found
 
     def of(self, *opcodes: str) -> Sequence[Instruction]:
         """The instructions with one of these opcodes, in the order of the text."""
@@ -37,23 +84,22 @@ class Census:
 
 @fact
 def census(module: Module) -> Census:
-    """Counts the instructions of a module by category."""
+    """Groups the instructions of a module by category."""
     every = list(chain.from_iterable([c._instructions for c in module.computations]))
-    # What is found by number is found sooner: equal heads and sets of attributes are nearly always one object each.
-    heads = [id(one._head) for one in every]
-    counts = Counter(heads)
+    heads = Shared.of([one._head for one in every])
+    attributes = Shared.of(every, [id(one._attributes) for one in every])
     by_opcode: dict[str, list[Instruction]] = {}
-    shapes: dict[Shape, tuple[int, Instruction]] = {}
-    rows: dict[int, list[Instruction]] = {}
-    for number, first in _first_of_each(heads, every).items():
-        rows[number] = by_opcode.setdefault(first.opcode, [])
-        if first.shape is not None:
-            count, one = shapes.get(first.shape, (0, first))
-            shapes[first.shape] = count + counts[number], one
-    for number, instruction in zip(heads, every, strict=True):
+    rows = [by_opcode.setdefault(head.opcode, []) for head in heads.distinct]
+    for number, instruction in zip(heads.numbers, every, strict=True):
         rows[number].append(instruction)
-    sets = _first_of_each([id(one._attributes) for one in every], every)
-    return Census(every, by_opcode, shapes, list(sets.values()))
+    return Census(every, heads, attributes, by_opcode)
+
+
+@fact
+def numbered(module: Module) -> Mapping[Instruction, int]:
+    """The places of instructions in `Census.instructions`."""
+    every = census(module).instructions
+    return dict(zip(every, range(len(every)), strict=True))
 
 
 @fact
@@ -62,9 +108,3 @@ def distinct_shapes(module: Module) -> Collection[Shape]:
     as long, and of the few that are not both are here."""
     heads = {id(one._head): one._head for c in module.computations for one in c._instructions}
     return {id(head.shape): head.shape for head in heads.values() if head.shape is not None}.values()
-
-
-def _first_of_each(keys: list[int], values: list[Instruction]) -> dict[int, Instruction]:
-    """The first value of each key, in the order of the values."""
-    found = dict(zip(reversed(keys), reversed(values), strict=True))
-    return dict(reversed(found.items()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import itertools
 import re
+from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -16,10 +17,10 @@ from typing import TypeVar
 import attrs
 
 from hlotext.analysis.call_graph import CALLED, call_graph
-from hlotext.analysis.census import census
+from hlotext.analysis.census import Shared, census, numbered
 from hlotext.analysis.communication import KINDS, largest_operand
 from hlotext.analysis.facts import fact
-from hlotext.analysis.metadata_propagation import MetadataSource, callers_first, propagated
+from hlotext.analysis.metadata_propagation import MetadataSource, Propagated, callers_first, spread
 from hlotext.analysis.origins import CalledLine, SourceLocation, SourceLocations, collective_cause
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.computation import Computation
@@ -78,16 +79,18 @@ class _Named:
 class Scopes:
     """The scopes of a module's instructions."""
 
-    _of: Mapping[Instruction, Scope]
+    shared: Shared[Scope]
+    """The scope of every instruction, in the order of the text; some may be nobody's."""
+    _places: Mapping[Instruction, int]
     _repeated: frozenset[str]
     """Names with `*` in the place of a number that stand for more than one name in the module."""
 
     def of(self, instruction: Instruction) -> Scope:
         """The scope of an instruction of the module."""
-        found = self._of.get(instruction)
-        if found is None:
+        place = self._places.get(instruction)
+        if place is None:
             return _COPIED if instruction.opcode in _COPYING else _NOWHERE
-        return found
+        return self.shared.distinct[self.shared.numbers[place]]
 
     def folded(self, scope: Scope) -> tuple[str, ...]:
         """The path with numbered names merged: `layer_0/mlp` and `layer_1/mlp` both become `layer_*/mlp`."""
@@ -104,28 +107,31 @@ _COPYING = frozenset(name for name in OPCODES if name == "copy" or name.startswi
 @fact
 def scopes(module: Module) -> Scopes:
     """The scope of every instruction: its own, else that of the call, the nearest user or a producer."""
-    names = _OpNames(module)
-    found = propagated(module, names.of)
-    # By identity, since equal ones are nearly always one object; `found` keeps them.
-    shared = {
-        name: Scope(named.path, named.phase, source)
-        for name, (named, source) in dict(zip(map(id, found.values()), found.values(), strict=True)).items()
-    }
-    of = {instruction: shared[id(pair)] for instruction, pair in found.items()}
+    places = numbered(module)
+    found = spread(module, _OpNames(module).all())
+    distinct = [Scope(named.path, named.phase, source) for named, source in found.pairs]
+    every = {name for scope in distinct for name in scope.path}
+    counts = Counter(starred for name in every if (starred := _starred(name)) is not None)
+    numbers = array("i", found.numbers)
+    argument, result, copied, nowhere = range(len(distinct), len(distinct) + 4)
+    distinct += [Scope(PARAMETERS, source=None), Scope(RESULTS, source=None), _COPIED, _NOWHERE]
     entry = module.entry
     for parameter in entry.parameters:
-        of[parameter] = Scope(PARAMETERS, source=None)
-    if len(entry) and (
-        entry.root not in of or (entry.root.opcode == "tuple" and of[entry.root].is_inherited)
-    ):
-        of[entry.root] = Scope(RESULTS, source=None)
-    every = {name for scope in shared.values() for name in scope.path}
-    counts = Counter(starred for name in every if (starred := _starred(name)) is not None)
-    return Scopes(of, frozenset(name for name, count in counts.items() if count > 1))
+        numbers[places[parameter]] = argument
+    if len(entry):
+        number = numbers[places[entry.root]]
+        if number < 0 or (entry.root.opcode == "tuple" and distinct[number].is_inherited):
+            numbers[places[entry.root]] = result
+    if -1 in numbers:
+        for place, one in enumerate(places):
+            if numbers[place] < 0:
+                numbers[place] = copied if one.opcode in _COPYING else nowhere
+    repeated = frozenset(name for name, count in counts.items() if count > 1)
+    return Scopes(Shared(distinct, numbers), places, repeated)
 
 
 @fact
-def source_locations(module: Module) -> Mapping[Instruction, tuple[SourceLocation, MetadataSource]]:
+def source_locations(module: Module) -> Propagated[SourceLocation]:
     """The source line of every instruction that has one, propagated like scopes.
 
     Some collectives have the line of another instruction: see `collective_cause`.
@@ -134,35 +140,32 @@ def source_locations(module: Module) -> Mapping[Instruction, tuple[SourceLocatio
 
 
 @fact
-def called_lines(module: Module) -> Mapping[Instruction, tuple[CalledLine, MetadataSource]]:
+def called_lines(module: Module) -> Propagated[CalledLine]:
     """The source line of every instruction that has one, with the line that called its function."""
     return _propagated_lines(module, SourceLocations().called)
 
 
-def _propagated_lines(
-    module: Module, own: Callable[[Instruction], T | None]
-) -> dict[Instruction, tuple[T, MetadataSource]]:
-    lines = propagated(module, own)
+def _propagated_lines(module: Module, own: Callable[[Instruction], T | None]) -> Propagated[T]:
+    """`own` depends on the attributes of an instruction alone."""
+    lines = spread(module, census(module).attributes.mapped(own))
+    others: dict[Instruction, tuple[T, MetadataSource]] = {}
     of_kinds = (found for opcode, found in census(module).by_opcode.items() if opcode in KINDS)
     for instruction in itertools.chain.from_iterable(of_kinds):
         cause = collective_cause(instruction)
         value = own(cause) if cause is not None else None
         if value is not None:
             is_combined = largest_operand(instruction) is not None
-            lines[instruction] = value, MetadataSource.PRODUCER if is_combined else MetadataSource.USER
-    return lines
+            others[instruction] = value, MetadataSource.PRODUCER if is_combined else MetadataSource.USER
+    return lines.replaced(others)
 
 
 class _OpNames:
     """Reads op_names as paths from the module's root, though those in called computations begin at the call."""
 
     def __init__(self, module: Module) -> None:
+        self._module, self._graph = module, call_graph(module)
         self._root = _root_name(module)
-        self._graph = call_graph(module)
         self._bases: dict[Computation, str] = {}
-        self._named: dict[tuple[str, bool], dict[int, _Named | None]] = {}
-        self._last: Computation | None = None
-        self._known: dict[int, _Named | None] = {}
         for computation in callers_first(module):
             self._bases[computation] = self._base(computation)
 
@@ -180,26 +183,45 @@ class _OpNames:
     def _full(self, op_name: str, base: str) -> str:
         return op_name if not base or op_name.startswith(self._root) else base + op_name
 
-    def of(self, instruction: Instruction) -> _Named | None:
-        """Parsed op_name of an instruction; None if it has none with a scope."""
-        if instruction._head.opcode == "parameter":
-            return None  # the name of an argument
-        metadata = instruction._attributes.get("metadata")
-        if metadata is None or not metadata.op_name:
-            return None
-        computation = instruction._computation
-        if computation is not self._last:
-            self._last = computation
-            self._known = self._named.setdefault(self._context(computation), {})
-        # By identity, since equal metadata of a module are nearly always one object.
-        name = id(metadata)
-        if name not in self._known:
-            self._known[name] = self._read(metadata.op_name, *self._context(computation))
-        return self._known[name]
+    def all(self) -> Shared[_Named | None]:
+        """Parsed op_names of all instructions, in the order of the text; None without one that has a scope.
 
-    def _context(self, computation: Computation | None) -> tuple[str, bool]:
+        That of a parameter is the name of an argument.
+        """
+        found = census(self._module)
+        values: dict[int, _Named | None] = {id(None): None}
+        number = {id(None): 0}
+
+        def numbered_by(named: _Named | None) -> int:
+            values[id(named)] = named
+            return number.setdefault(id(named), len(number))
+
+        of_set = [numbered_by(self._named(one, "", False)) for one in found.attributes.distinct]
+        is_parameter = [head.opcode == "parameter" for head in found.heads.distinct]
+        numbers = array(
+            "i",
+            [
+                0 if is_parameter[head] else of_set[own]
+                for head, own in zip(found.heads.numbers, found.attributes.numbers, strict=True)
+            ],
+        )
+        at = 0
+        for computation in self._module.computations:
+            base, is_called = self._context(computation)
+            if base:
+                for place, one in enumerate(computation, at):
+                    if one._head.opcode != "parameter":
+                        numbers[place] = numbered_by(self._named(one, base, is_called))
+            at += len(computation)
+        return Shared(list(values.values()), numbers)
+
+    def _named(self, instruction: Instruction, base: str, is_called: bool) -> _Named | None:
+        metadata = instruction._attributes.get("metadata")
+        return self._read(metadata.op_name, base, is_called) if metadata is not None else None
+
+    def _context(self, computation: Computation) -> tuple[str, bool]:
         """The prefix of relative names in a computation, and whether names without a scope continue that of a call."""
-        base = self._bases.get(computation, "") if computation is not None else ""
+        base = self._bases.get(computation, "")
         call = self._graph.call(computation)
         return base, bool(base) and call is not None and call.use == CALLED
 

@@ -501,16 +501,22 @@ def computation_text(computation: Computation) -> str:
     return "".join(copier.run.pieces)
 
 
-def instruction_texts(computation: Computation) -> list[str]:
-    """The op lines of a computation, as `str` gives each; those of a text that was not edited are cut from it at once."""
+def op_lines(computation: Computation) -> str:
+    """A text of which line 1, 2 and so on are the op lines of a computation, but for blanks around and inside them.
+
+    Where the computation was not edited it is cut from the source, so that what stands before and behind these lines has no
+    meaning.
+    """
     source = computation.module.source if computation.module is not None else None
     instructions = computation.instructions
-    places = list(range(1, len(instructions) + 1))
-    if source is not None and not computation.is_modified and [i._place for i in instructions] == places:
-        text = source.text[computation._brace : computation._end]
-        if "\r" not in text:
-            return [line.lstrip(" ") for line in text.split("\n")[1 : len(places) + 1]]
-    return list(map(instruction_text, instructions))
+    if source is not None and not computation.is_modified:
+        places = [one._state for one in instructions]
+        lines = list(range(1, len(places) + 1))
+        if places == lines or [one._place for one in instructions] == lines:
+            text = source.text[computation._brace : computation._end]
+            if "\r" not in text:
+                return text
+    return "".join(["\n" + instruction_text(one).replace("\n", " ") for one in instructions])
 
 
 def instruction_text(instruction: Instruction) -> str:

@@ -47,7 +47,7 @@ const decoded = (text) => {
   for (let n = 0; n < binary.length; n++) found[n] = binary.charCodeAt(n);
   return found;
 };
-const inflated = (text) => new Response(new Blob([decoded(text)]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+const inflated = (text) => new Response(new Blob([decoded(text)]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 const unpack = async (text) => JSON.parse(new TextDecoder().decode(await inflated(text)));
 const remember = (value) => { try { localStorage.setItem("hlotext-theme", value); } catch (error) { /* a file has no store */ } };
 const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

@@ -6,7 +6,7 @@ const SVG = "http://www.w3.org/2000/svg", $ = (id) => document.getElementById(id
 // ---- reading what the page carries
 
 const part = (name) => document.querySelector(`script[data-part="${name}"]`)?.textContent;
-const json = async (name) => JSON.parse(new TextDecoder().decode(await inflated(part(name))));
+const json = async (name) => unpack(part(name));
 
 const short = (text, most) => {
   if (text.length <= most) return text;
@@ -25,19 +25,46 @@ const draw = (tag, attributes, text) => {
 let W, M, names, count, opcode, FOLDED, pictures;
 const state = { focus: -1, chosen: -1, hops: 3, most: 60, fold: true, open: new Set(), all: new Set(), scope: 0 };
 
+const TYPES = { u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f8: Float64Array };
+const unpacked = async (name) => new TextDecoder().decode(await inflated(part(name)));
+// Where the lists of some lengths begin, and where the last one ends.
+const beginnings = (lengths) => {
+  const found = new Int32Array(lengths.length + 1);
+  for (let n = 0; n < lengths.length; n++) found[n + 1] = found[n] + lengths[n];
+  return found;
+};
 const start = async () => {
-  const [words, numbers] = await Promise.all([json("words"), inflated(part("numbers"))]);
+  const [words, text, numbers] = await Promise.all([json("words"), unpacked("names"), inflated(part("numbers"))]);
   W = words;
-  M = {};
+  const columns = {};
   let at = 0;
   for (const [name, type, length] of W.layout) {
-    const kind = type === "d" ? Float64Array : Int32Array;
-    M[name] = new kind(numbers, at, length);
-    at += length * kind.BYTES_PER_ELEMENT;
+    columns[name] = new TYPES[type](numbers, at, length);
+    at += columns[name].byteLength;
   }
-  names = W.names.split("\n");
+  const { head, head_opcode, head_shape, operand, operand_count, caller, called, writer, written_bytes, element } = columns;
+  names = text.split("\n");
   count = names.length;
+  const ofHeads = (values, kind) => { const found = new kind(count); for (let n = 0; n < count; n++) found[n] = values[head[n]]; return found; };
+  const { scope, op_name, line, root: roots, pieces, blocks } = columns;
+  M = { scope, op_name, line, roots, pieces, blocks, calls: called, opcode: ofHeads(head_opcode, Int32Array), shape: ofHeads(head_shape, Int32Array) };
+  M.computation_starts = beginnings(columns.computation_size);
+  M.operand_starts = beginnings(operand_count);
+  M.operands = new Int32Array(operand.length);
+  for (let n = 0, k = 0; n < count; n++) for (; k < M.operand_starts[n + 1]; k++) M.operands[k] = n - operand[k];
+  const lengths = new Int32Array(count);
+  for (const n of caller) lengths[n]++;
+  M.call_starts = beginnings(lengths);
+  M.bytes = new Float64Array(count);
+  M.written = new Float64Array(count);
+  M.colour = new Uint8Array(count);
+  for (let n = 0; n < count; n++) { M.bytes[n] = W.held[M.shape[n]]; M.colour[n] = W.colours[M.opcode[n]]; }
+  writer.forEach((n, k) => { M.bytes[n] = M.written[n] = written_bytes[k]; });
+  for (const n in W.wrapped) M.colour[n] = W.wrapped[n];
   opcode = (n) => W.opcodes[M.opcode[n]];
+  M.extra = new Int32Array(count); // the element that is taken
+  const taking = W.opcodes.indexOf("get-tuple-element");
+  for (let n = 0, k = 0; n < count; n++) if (M.opcode[n] === taking) M.extra[n] = element[k++];
   FOLDED = new Set(["get-tuple-element", "tuple", "bitcast", "copy-start", "copy-done"].map((one) => W.opcodes.indexOf(one)));
   // Users, as operands turned round: for each instruction the users and the operand that it is there.
   const starts = new Int32Array(count + 1);
@@ -442,9 +469,19 @@ const list = (panel, title, members) => {
     panel.append(more);
   }
 };
+// One line, with one blank for several; what is no printable character is replaced. As hlotext's escape.one_line has it.
+const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
+const oneLine = (text) => text.replace(BLANKS, " ").replace(/^ | $/g, "").replace(/[\p{C}\p{Z}]/gu, (one) => one === " " ? one : "\ufffd");
+// The last number of an ascending list that is not above another one.
+const lastUpTo = (list, wanted) => {
+  let low = 0, high = list.length - 1;
+  while (low < high) { const middle = (low + high + 1) >> 1; if (list[middle] <= wanted) low = middle; else high = middle - 1; }
+  return low;
+};
+// Op lines are in blocks of pieces; a piece has something without meaning, then the lines of instructions behind each other.
 const lineOf = async (n) => {
-  const chunk = Math.floor(n / W.chunk), found = new TextDecoder().decode(await inflated(part(`lines-${chunk}`)));
-  return found.split("\n")[n - chunk * W.chunk];
+  const piece = lastUpTo(M.pieces, n), block = lastUpTo(M.blocks, piece), text = await unpacked(`lines-${block}`);
+  return oneLine(text.split("\0")[piece - M.blocks[block]].split("\n")[n - M.pieces[piece] + 1]);
 };
 let asked = 0;
 const describe = async (n) => {

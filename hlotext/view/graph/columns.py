@@ -1,193 +1,170 @@
 """A module as columns of numbers and words, for a page that finds neighbourhoods itself.
 
-Instructions are numbered in the order of the text. Words are written once. Numbers are 32 bits wide and packed as they lie in
-memory; sizes, which may be larger, are 64-bit floats, exact up to 2 ** 53.
+Instructions are numbered in the order of the text. What those with equal heads share is there once for each head, and what
+the script can compute it does: users, sizes by shape, the beginnings of lists from their lengths.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any
 
-import attrs
+import numpy as np
 
 import hlotext as hlo
 from hlotext.analysis import arrays_of, call_graph, scopes, source_locations, total_of, written_bytes
+from hlotext.analysis.census import census, numbered
+from hlotext.analysis.origins import SourceLocation
 from hlotext.findings import escape
-from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.tables.traits import ASYNC_ROLES
 from hlotext.ir.values.shape import Shape
-from hlotext.syntax.printing.source_style import instruction_texts
 from hlotext.view.graph.kinds import KINDS, colour_of, colour_of_opcode
+from hlotext.view.graph.op_lines import packed_lines
 from hlotext.view.graph.origins import Facts
 from hlotext.view.layout_picture import LayoutPicture
-from hlotext.view.page.packing import Words, packed, packed_bytes, packed_text
+from hlotext.view.page.packing import Column, Words, packed, packed_columns, packed_text
 
-CHUNK = 512
-"""Op lines that are packed together: one view of the page unpacks a few such chunks."""
-MOST_LINE = 20_000
-"""Characters of an op line that are kept."""
 _PICTURE = 8
 """Rows and columns of a picture of a layout."""
 _MOST_PICTURES = 600
+_LARGEST = (1 << 31) - 1
+"""Of the numbers in a column."""
 
 
-@attrs.frozen
-class Packed:
-    """Packed data of a module for a page."""
+def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = None) -> Mapping[str, str]:
+    """The parts of a module as a page carries them, packed, by name, with what `why` tells of its operations.
 
-    words: str
-    """Names and other texts, and how the numbers are to be read."""
-    numbers: str
-    lines: Sequence[str]
-    """Op lines, `CHUNK` of them in each."""
-    pictures: str
-    """SVG of the layouts of the distinct arrays, by the number of the shape."""
-
-
-def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = None) -> Packed:
-    """A module as a page carries it, with what `why` tells of its operations.
+    `words` are texts that occur several times, and how `numbers` are to be read; `names` those of the instructions;
+    `pictures` SVG of the layouts of the distinct arrays, by the number of the shape; `lines-0` and so on op lines.
 
     Raises what reading a large module on demand raises.
     """
-    instructions = list(module.instructions())
-    number = dict(zip(instructions, range(len(instructions)), strict=True))
-    computations = {one: n for n, one in enumerate(module.computations)}
-    named, lines, stepped = scopes(module), source_locations(module), call_graph(module).stepped
-    tree = _Tree()
-    shapes: dict[Shape | None, int] = {}
-    words, opcodes, files, op_names = Words(), Words(), Words(), Words()
-    padding: list[int] = []
-    held: list[int] = []
-
-    def shape_of(head: Any) -> int:
-        size = shapes.setdefault(head.shape, len(shapes))
-        if size == len(padding):
-            total = total_of(head.shape)
-            padding.append(total.allocated_bytes - total.unpadded_bytes)
-            held.append(total.allocated_bytes)
-        return size
-
-    def line_of(place: Any) -> int:
-        return files.number(escape.line(f"{place[0].file}:{place[0].line}") if place is not None else "")
-
-    def op_name_of(metadata: Any) -> int:
-        return op_names.number(escape.line(metadata.op_name) if metadata is not None else "")
-
-    heads = _Keys([one._head for one in instructions])
-    found: dict[str, array[Any]] = {
-        "opcode": heads.column(lambda head: opcodes.number(head.opcode)),
-        "shape": heads.column(shape_of),
-        "colour": heads.column(lambda head: colour_of_opcode(head.opcode)),
-        "scope": _Keys(list(map(named.of, instructions))).column(lambda scope: tree.number(scope.path)),
-        "op_name": _Keys([one.metadata for one in instructions]).column(op_name_of),
-        "line": _Keys(list(map(lines.get, instructions))).column(line_of),
-        "extra": array("i", [-1]) * len(instructions),
-        "written": array("d", [0.0]) * len(instructions),
-    }
-    found["bytes"] = array("d", [float(held[size]) for size in found["shape"]])
-    starts, roots = array("i", [0]), array("i")
-    call_starts, calls = array("i", [0]), array("i")
-    for computation in module.computations:
-        is_stepped = computation in stepped
-        for at, one in enumerate(computation.instructions, starts[-1]):
-            opcode = one._head.opcode
-            if opcode in _NUMBERED:
-                found["extra"][at] = _extra(one)
-            elif is_stepped and (written := written_bytes(one)):
-                found["written"][at] = found["bytes"][at] = written
-            if opcode not in CALLS_NOTHING:
-                calls.extend([computations[body] for body in one.called_computations if body in computations])
-                if opcode in ASYNC_ROLES:
-                    found["colour"][at] = colour_of(one)
-            call_starts.append(len(calls))
-        starts.append(starts[-1] + len(computation))
-        roots.append(number.get(computation.root, -1) if len(computation) else -1)
-    operands = [one.operands for one in instructions]
-    found["operands"] = array("i", [number.get(operand, -1) for each in operands for operand in each])
-    found["operand_starts"] = array("i", accumulate(map(len, operands), initial=0))
-    found["calls"], found["call_starts"] = calls, call_starts
-    found["computation_starts"], found["roots"] = starts, roots
-    entry = computations.get(module.entry, 0) if module.computations else 0
-    texts = {
+    lines, found = packed_lines(module)
+    number, computations = numbered(module), {one: n for n, one in enumerate(module.computations)}
+    described, texts = _described(module)
+    found |= described | _operands(module) | _calls(module, computations) | _written(module)
+    found["computation_size"] = [len(one) for one in computations]
+    found["root"] = [number.get(one.root, -1) if len(one) else -1 for one in computations]
+    layout, numbers = packed_columns(found)
+    texts |= {
         "module": escape.line(module.name),
-        "entry": entry,
-        "names": "\n".join([escape.line(one.name) for one in instructions]),
-        "opcodes": opcodes.texts,
-        "shapes": [_shown(str(shape)) if shape is not None else "?" for shape in shapes],
-        "short": [_short(shape) for shape in shapes],
-        "padding": padding,
-        "held": held,
-        "op_names": op_names.texts,
-        "lines": files.texts,
-        "scopes": {"parent": tree.parents, "name": [escape.line(name) for name in tree.names]},
-        "computations": [escape.line(one.name) for one in module.computations],
-        "chunk": CHUNK,
-        "words": words.texts,
+        "entry": computations.get(module.entry, 0) if computations else 0,
+        "computations": [escape.line(one.name) for one in computations],
         "kinds": KINDS,
-        "layout": [],
+        "layout": layout,
         "why": {str(number[one]): facts for one, facts in (why or {}).items() if one in number},
     }
-    numbers = _joined(found, texts["layout"])
-    return Packed(packed(texts), numbers, list(_chunks(module)), packed(_pictures(shapes)))
+    names = "\n".join(escape.each_line([one._name for one in census(module).instructions]))
+    return {
+        "words": packed(texts),
+        "names": packed_text(names),
+        "numbers": numbers,
+        "pictures": packed(_pictures(dict.fromkeys(head.shape for head in census(module).heads.distinct))),
+        **{f"lines-{n}": block for n, block in enumerate(lines)},
+    }
 
 
-_LARGEST = (1 << 31) - 1
-"""Of the numbers in a column."""
-_NUMBERED = frozenset({"parameter", "get-tuple-element"})
+def _described(module: hlo.Module) -> tuple[dict[str, Column], dict[str, Any]]:
+    """Properties that instructions share with others, as numbers, and the texts that these mean."""
+    found, named, places = census(module), scopes(module).shared, source_locations(module)
+    shapes: dict[Shape | None, int] = {}
+    opcodes, op_names, lines, tree = Words(), Words(), Words(), _Tree()
+    heads = [
+        (opcodes.number(head.opcode), shapes.setdefault(head.shape, len(shapes)))
+        for head in found.heads.distinct
+    ]
+    totals = list(map(total_of, shapes))
+    columns: dict[str, Column] = {
+        "head": found.heads.numbers,
+        "head_opcode": [opcode for opcode, _ in heads],
+        "head_shape": [shape for _, shape in heads],
+        "element": list(map(_element, found.by_opcode.get("get-tuple-element", ()))),
+        "scope": _taken(named.numbers, lambda n: tree.number(named.distinct[n].path)),
+        "line": _taken(places.numbers, lambda n: lines.number(_place(places.pairs[n][0]) if n >= 0 else "")),
+        "op_name": _taken(
+            found.attributes.numbers, lambda n: op_names.number(_op_name(found.attributes.distinct[n]))
+        ),
+    }
+    return columns, {
+        "opcodes": opcodes.texts,
+        "colours": list(map(colour_of_opcode, opcodes.texts)),
+        "shapes": [_shown(str(shape)) if shape is not None else "?" for shape in shapes],
+        "short": list(map(_short, shapes)),
+        "padding": [total.allocated_bytes - total.unpadded_bytes for total in totals],
+        "held": [total.allocated_bytes for total in totals],
+        "op_names": op_names.texts,
+        "lines": lines.texts,
+        "scopes": {"parent": tree.parents, "name": [escape.line(name) for name in tree.names]},
+        "wrapped": {
+            str(numbered(module)[one]): colour_of(one)
+            for opcode, rows in found.by_opcode.items()
+            if opcode in ASYNC_ROLES
+            for one in rows
+        },
+    }
 
 
-class _Keys:
-    """Objects on which columns depend, by identity: equal heads and places are nearly always one object each."""
-
-    def __init__(self, keys: Sequence[Any]) -> None:
-        self._ids = list(map(id, keys))
-        self._distinct = dict(zip(self._ids, keys, strict=True))
-
-    def column(self, number: Callable[[Any], int]) -> array[int]:
-        """A column of numbers that are found once for each object, in the order of the first of each."""
-        known = {name: number(key) for name, key in self._distinct.items()}
-        return array("i", map(known.__getitem__, self._ids))
+def _taken(numbers: Sequence[int], number: Callable[[int], int]) -> Column:
+    """Other numbers in place of these, each found once, in the order of the first of each."""
+    used = list(dict.fromkeys(numbers))
+    of = np.zeros(max(used, default=0) + 2, np.int32)  # -1 is the last
+    of[used] = list(map(number, used))
+    return of[np.asarray(numbers, np.int32)]
 
 
-def _extra(one: hlo.Instruction) -> int:
-    """The number of a parameter, or the element that is taken out of a tuple; else, and where no module has so many, -1."""
-    number: object = None
-    if one.opcode == "parameter":
-        number = one.parameter_number
-    elif one.opcode == "get-tuple-element":
-        number = one.attributes.get("index")
+def _place(location: SourceLocation) -> str:
+    return escape.line(f"{location.file}:{location.line}")
+
+
+def _op_name(one: hlo.Instruction) -> str:
+    return escape.line(one.metadata.op_name) if one.metadata is not None else ""
+
+
+def _element(one: hlo.Instruction) -> int:
+    """The element that is taken out of a tuple; -1 where no module has so many."""
+    number: object = one._attributes.get("index")
     return number if isinstance(number, int) and 0 <= number <= _LARGEST else -1
 
 
-def _joined(found: dict[str, array[Any]], layout: Any) -> str:
-    """All columns behind each other, wide ones first so that each begins where it may; `layout` gets name, type, length."""
-    parts = []
-    for name, column in sorted(found.items(), key=lambda item: (item[1].typecode != "d", item[0])):
-        layout.append([name, column.typecode, len(column)])
-        if _IS_BIG_ENDIAN:
-            column = array(column.typecode, column)
-            column.byteswap()
-        parts.append(column.tobytes())
-    return packed_bytes(b"".join(parts))
+def _operands(module: hlo.Module) -> dict[str, Column]:
+    """The number of operands of each instruction, and how far before it each stands; strangers stand at -1."""
+    operands = [one._operands for one in census(module).instructions]
+    counts = np.fromiter(map(len, operands), np.int32, len(operands))
+    numbers = map(numbered(module).get, chain.from_iterable(operands), repeat(-1))
+    found = np.fromiter(numbers, np.int32, int(counts.sum()))
+    return {
+        "operand_count": counts,
+        "operand": np.repeat(np.arange(len(counts), dtype=np.int32), counts) - found,
+    }
 
 
-_IS_BIG_ENDIAN = array("H", [1]).tobytes()[0] == 0
+def _calls(module: hlo.Module, computations: Mapping[hlo.Computation, int]) -> dict[str, Column]:
+    """Calls in the order of the text: the instruction, and the number of the computation."""
+    callers, called, first = array("i"), array("i"), 0
+    callees = call_graph(module).callees
+    for computation in computations:
+        for edge in callees.get(computation, ()):
+            if edge.callee in computations:
+                callers.append(first + edge.place)
+                called.append(computations[edge.callee])
+        first += len(computation)
+    return {"caller": callers, "called": called}
 
 
-def _chunks(module: hlo.Module) -> Iterator[str]:
-    texts = chain.from_iterable(map(instruction_texts, module.computations))
-    while chunk := list(islice(texts, CHUNK)):
-        if not escape.are_plain(chunk) or len(max(chunk, key=len)) > MOST_LINE:
-            chunk = list(map(_line, chunk))
-        yield packed_text("\n".join(chunk))
-
-
-def _line(text: str) -> str:
-    text = escape.one_line(text)
-    return text if len(text) <= MOST_LINE else f"{text[:MOST_LINE]} … ({len(text):,} characters)"
+def _written(module: hlo.Module) -> dict[str, Column]:
+    """The instructions that run one by one and write memory of their own, and the bytes of each."""
+    stepped, first = call_graph(module).stepped, 0
+    writers, written = array("i"), array("d")
+    for computation in module.computations:
+        if computation in stepped:
+            for place, one in enumerate(computation, first):
+                if size := written_bytes(one):
+                    writers.append(place)
+                    written.append(size)
+        first += len(computation)
+    return {"writer": writers, "written_bytes": written}
 
 
 def _shown(text: str, most: int = 2000) -> str:

@@ -44,15 +44,10 @@ def graph_page(
         first = wanted
     if not any(len(computation) for computation in module.computations):
         raise ValueError(f"module {module.name} has no instructions")
-    found, script = columns(module, _told(module, why or {})), joined("common.js", "graph.js")
+    data, script = columns(module, _told(module, why or {})), joined("common.js", "graph.js")
     blobs = "\n".join(
         f'<script type="application/octet-stream" data-part="{name}">{blob}</script>'
-        for name, blob in (
-            ("words", found.words),
-            ("numbers", found.numbers),
-            ("pictures", found.pictures),
-            *((f"lines-{n}", chunk) for n, chunk in enumerate(found.lines)),
-        )
+        for name, blob in data.items()
     )
     values = {
         "POLICY": escape.html(policy([script])),
