@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import attrs
@@ -149,8 +149,8 @@ class CallGraph:
             there = f"bodies: {', '.join(bodies)}" if bodies else "the module has no loops"
             raise ValueError(f"no loop or loop body is named {missing[0]}; {there}")
         known = {**self.trips, **{bodies[name]: count for name, count in trips.items()}}
-        callees = self._callees()
-        order = _callers_first(self.module.entry, callees)
+        callees = self.callees
+        order = _callers_first([self.module.entry], callees)
         return attrs.evolve(
             self,
             trips=known,
@@ -173,9 +173,9 @@ class CallGraph:
 
         Conditionals count their most expensive branch. None if a loop of unknown trip count contributes.
         """
-        callees = self._callees()
+        callees = self.callees
         totals: dict[Computation, int] = {}
-        for computation in reversed(_callers_first(self.module.entry, callees)):
+        for computation in reversed(_callers_first([self.module.entry], callees)):
             total, branches = own.get(computation, 0), dict[int, int]()
             for edge in callees.get(computation, ()):
                 inside = totals.get(edge.callee, 0)
@@ -190,14 +190,6 @@ class CallGraph:
                 total += factor * inside
             totals[computation] = total + sum(branches.values())
         return totals[self.module.entry]
-
-    def _callees(self) -> Mapping[Computation, tuple[CallEdge, ...]]:
-        """The calls that stand in each computation."""
-        found: dict[Computation, list[CallEdge]] = {}
-        for edges in self.callers.values():
-            for edge in edges:
-                found.setdefault(edge.computation, []).append(edge)
-        return {computation: tuple(edges) for computation, edges in found.items()}
 
     def loop_around(self, computation: Computation) -> Instruction | None:
         """The innermost while that contains a computation, directly or through calls; None outside all loops."""
@@ -242,7 +234,7 @@ class Calls:
         for computation in module.computations:
             for edge in callees.get(computation, ()):
                 callers.setdefault(edge.callee, []).append(edge)
-        order = _callers_first(module.entry, callees)
+        order = _callers_first([module.entry], callees)
         by_place = {
             (c, place): trip for c in module.computations if c in trips for place, trip in trips[c].items()
         }
@@ -267,13 +259,19 @@ def call_graph(module: Module) -> CallGraph:
     return calls.graph()
 
 
+@fact
+def callers_first(module: Module) -> tuple[Computation, ...]:
+    """All computations, callers before callees."""
+    return tuple(_callers_first(module.computations, call_graph(module).callees))
+
+
 def _callers_first(
-    entry: Computation, callees: Mapping[Computation, tuple[CallEdge, ...]]
+    roots: Sequence[Computation], callees: Mapping[Computation, tuple[CallEdge, ...]]
 ) -> list[Computation]:
-    """The computations that run, each behind all that call it."""
+    """These computations and all that they call, each behind all that call it."""
     done: list[Computation] = []
     entered: set[Computation] = set()
-    stack: list[tuple[Computation, bool]] = [(entry, False)]
+    stack: list[tuple[Computation, bool]] = [(root, False) for root in reversed(roots)]
     while stack:
         computation, leaving = stack.pop()
         if leaving:

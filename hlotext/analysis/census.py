@@ -6,7 +6,7 @@ import functools
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, compress
 from typing import Generic, TypeVar, cast
 
 import attrs
@@ -79,7 +79,8 @@ class Census:
         found = [rows for opcode in opcodes if (rows := self.by_opcode.get(opcode))]
         if len(found) < 2:
             return found[0] if found else ()
-        return [one for one in self.instructions if one._head.opcode in opcodes]
+        are_wanted = [head.opcode in opcodes for head in self.heads.distinct]
+        return list(compress(self.instructions, map(are_wanted.__getitem__, self.heads.numbers)))
 
 
 @fact

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import enum
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -153,13 +152,13 @@ def communications(module: Module) -> tuple[Communication, ...]:
     """
     graph = call_graph(module)
     found: dict[tuple[str, str] | Instruction, Instruction] = {}
-    begun = [i for i in census(module).instructions if i._head.opcode in KINDS]
+    begun, started = census(module).of(*KINDS), started_collectives(module)
     joined = Slices([i for i in begun if i.opcode in ("send", "recv")])
     for instruction in begun:
         if instruction in joined.received:
             continue
         key = chain_of(instruction) or instruction
-        if key not in found or is_started(instruction):
+        if key not in found or instruction in started:
             found[key] = instruction
     return tuple(_communication(graph, joined, instruction) for instruction in found.values())
 
@@ -194,16 +193,28 @@ def is_started(instruction: Instruction) -> bool:
 
 
 @fact
+def started_collectives(module: Module) -> frozenset[Instruction]:
+    """The instructions of which `is_started` is true, found without the users of what stands beside them."""
+    return frozenset(
+        operand for call in _calls_of(module, "AsyncCollectiveStart") for operand in call.operands
+    )
+
+
+def _calls_of(module: Module, target: str) -> Iterator[Instruction]:
+    for call in census(module).by_opcode.get("custom-call", ()):
+        if call.attributes.get("custom_call_target") == target:
+            yield call
+
+
+@fact
 def results_of_chains(module: Module) -> dict[tuple[str, str], Instruction]:
     """The fusions that return the results of collectives split over several fusions, by `chain_of`."""
     found: dict[tuple[str, str], Instruction] = {}
-    of_kinds = (parts for opcode, parts in census(module).by_opcode.items() if opcode in KINDS)
-    for part in itertools.chain.from_iterable(of_kinds):
-        if (chain := chain_of(part)) is None:
+    for end in _calls_of(module, "AsyncCollectiveDone"):
+        if end.computation is None or not end.is_root:
             continue
-        for end in part.users:
-            if end.attributes.get("custom_call_target") == "AsyncCollectiveDone" and end.is_root:
-                assert end.computation is not None
+        for part in end.operands:
+            if part.opcode in KINDS and (chain := chain_of(part)) is not None:
                 found.update((chain, caller) for caller in end.computation.callers[:1])
     return found
 

@@ -82,10 +82,9 @@ def _is_new(module: Module) -> bool:
 def _guessed(module: Module) -> Devices:
     """The least numbers of devices that a module without counts can be for; None if it names none."""
     found = dict.fromkeys(CollectiveGroupMode, 0)
-    for instruction in census(module).instructions:
-        if instruction.opcode in opcodes.COLLECTIVES:
-            mode = group_mode(instruction)
-            found[mode] = max(found[mode], _most(instruction) + 1)
+    for instruction in census(module).of(*opcodes.COLLECTIVES):
+        mode = group_mode(instruction)
+        found[mode] = max(found[mode], _most(instruction) + 1)
     replicas = max(found[CollectiveGroupMode.REPLICA], found[CollectiveGroupMode.BOTH])
     named = [one.num_devices or 0 for one in shardings_of(module)]
     named += [mesh.num_devices for mesh in shardy_meshes(shardy_text(module))]

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from hlotext.analysis.call_graph import call_graph
+from hlotext.analysis.call_graph import call_graph, callers_first
 from hlotext.analysis.facts import fact
-from hlotext.analysis.metadata_propagation import callers_first
 from hlotext.analysis.sizes import written_bytes
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation, instruction_post_order

@@ -10,10 +10,10 @@ from typing import Generic, TypeVar, overload
 
 import attrs
 
-from hlotext.analysis.call_graph import CALLED, LOOP_BODY, LOOP_CONDITION, call_graph
+from hlotext.analysis.call_graph import CALLED, LOOP_BODY, LOOP_CONDITION, call_graph, callers_first
 from hlotext.analysis.census import Shared, census, numbered
 from hlotext.analysis.facts import fact
-from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 
@@ -36,12 +36,6 @@ _WRAPPERS = frozenset({"fusion", "async-start"})
 
 _STEPS = frozenset({CALLED, LOOP_BODY, LOOP_CONDITION, "branch"})
 """Uses of computations in which neighbours tell more than the caller."""
-
-
-@fact
-def callers_first(module: Module) -> tuple[Computation, ...]:
-    """All computations, callers before callees."""
-    return tuple(reversed(post_order(module.computations)))
 
 
 @attrs.frozen(eq=False)
@@ -104,98 +98,143 @@ def propagated(module: Module, own: Callable[[Instruction], T | None]) -> Propag
 
 def spread(module: Module, own: Shared[T | None]) -> Propagated[T]:
     """The same of metadata that is known for every instruction, in the order of the text."""
-    return _Spreading(module, own).all()
+    are_known = bytes(value is not None for value in own.distinct)
+    ways = _ways(module, bytes(map(are_known.__getitem__, own.numbers)))
+    values, size = own.numbers, len(_SOURCES)
+    found = [
+        values[origin] * size + source for origin, source in zip(ways.origins, ways.sources, strict=True)
+    ]
+    for place in ways.missing:
+        found[place] = -1
+    used = dict.fromkeys(found)
+    used.pop(-1, None)
+    pairs: list[tuple[T, MetadataSource]] = [
+        (own.distinct[number // size], _SOURCES[number % size])  # type: ignore[misc]
+        for number in used
+    ]
+    numbers = {number: n for n, number in enumerate(used)} | {-1: -1}
+    return Propagated(pairs, array("i", map(numbers.__getitem__, found)), numbered(module))
 
 
 _SOURCES = tuple(MetadataSource)
-_BODY, _CALLER, _USER, _PRODUCER = map(
+_OWN, _BODY, _CALLER, _USER, _PRODUCER = map(
     _SOURCES.index,
-    (MetadataSource.BODY, MetadataSource.CALLER, MetadataSource.USER, MetadataSource.PRODUCER),
+    (
+        MetadataSource.OWN,
+        MetadataSource.BODY,
+        MetadataSource.CALLER,
+        MetadataSource.USER,
+        MetadataSource.PRODUCER,
+    ),
 )
+_NONE = 255
 
 
-class _Spreading(Generic[T]):
-    """Propagates metadata as numbers: that of a pair is the number of the value, plus a multiple of `size` for the source."""
+@attrs.frozen
+class _Ways:
+    """From where each instruction has its metadata; all in places in the order of the text."""
 
-    def __init__(self, module: Module, own: Shared[T | None]) -> None:
+    origins: Sequence[int]
+    """The instruction whose own it is; any where there is none."""
+    sources: Sequence[int]
+    """Indices into `_SOURCES`; `_NONE` where there is none."""
+    missing: Sequence[int]
+    """The instructions that have none."""
+
+
+@fact
+def _ways(module: Module, are_known: bytes) -> _Ways:
+    """The ways along which metadata is propagated depend only on which instructions have their own (1, else 0).
+
+    So they are found once for scopes and lines, which most instructions have together.
+    """
+    return _Spreading(module, are_known).all()
+
+
+class _Spreading:
+    """Finds the ways, computation by computation, callers first."""
+
+    def __init__(self, module: Module, are_known: bytes) -> None:
         self._module, self._graph = module, call_graph(module)
-        self._values, self._size = own.distinct, len(own.distinct)
-        known = [-1 if value is None else number for number, value in enumerate(own.distinct)]
-        self._own = list(map(known.__getitem__, own.numbers))
-        self._found = self._own.copy()
+        self._known = are_known
+        self._origins = list(range(len(are_known)))
+        self._sources = bytearray(are_known.translate(bytes((_NONE, _OWN)) + bytes(254)))
         heads = census(module).heads
-        wraps = [head.opcode in _WRAPPERS for head in heads.distinct]
-        self._wraps = list(map(wraps.__getitem__, heads.numbers))
+        wraps = bytes(head.opcode in _WRAPPERS for head in heads.distinct)
+        self._wraps = bytes(map(wraps.__getitem__, heads.numbers))
         self._starts: dict[Computation, int] = {}
         at = 0
         for computation in module.computations:
             self._starts[computation] = at
             at += len(computation)
 
-    def all(self) -> Propagated[T]:
+    def all(self) -> _Ways:
         for computation in callers_first(self._module):
             if computation in self._starts:
                 self._fill(computation)
-        used = dict.fromkeys(self._found)
-        used.pop(-1, None)
-        pairs: list[tuple[T, MetadataSource]] = [
-            (self._values[number % self._size], _SOURCES[number // self._size])  # type: ignore[misc]
-            for number in used
-        ]
-        numbers = {number: n for n, number in enumerate(used)} | {-1: -1}
-        return Propagated(pairs, array("i", map(numbers.__getitem__, self._found)), numbered(self._module))
+        missing = _places(self._sources, _NONE, 0, len(self._sources))
+        return _Ways(array("i", self._origins), bytes(self._sources), list(missing))
 
     def _fill(self, computation: Computation) -> None:
-        start, size = self._starts[computation], self._size
+        start, sources = self._starts[computation], self._sources
         instructions = computation.instructions
-        found = self._found[start : start + len(instructions)]
-        if -1 not in found:
+        end = start + len(instructions)
+        if sources.find(_NONE, start, end) < 0:
             return
-        if True in (wraps := self._wraps[start : start + len(instructions)]):
-            for place, is_wrapper in enumerate(wraps):
-                if is_wrapper and found[place] < 0 and (inner := self._inside(instructions[place])) >= 0:
-                    found[place] = inner + size * _BODY
+        for place in _places(self._wraps, 1, start, end):
+            if sources[place] == _NONE and (inner := self._inside(instructions[place - start])) >= 0:
+                self._origins[place], sources[place] = inner, _BODY
         is_entry = computation is self._module.entry
         call = None if is_entry else self._graph.call(computation)
         start_above = self._starts.get(call.computation, -1) if call is not None else -1
-        above = self._found[start_above + call.place] if call is not None and start_above >= 0 else -1
-        if is_entry or above < 0 or self._graph.use(computation) in _STEPS:
-            self._from_users(instructions, found)
-            self._from_producers(instructions, found)
-        if above >= 0:
-            number = above % size + size * _CALLER
-            found = [number if own < 0 else own for own in found]
-        self._found[start : start + len(instructions)] = found
+        above = start_above + call.place if call is not None and start_above >= 0 else -1
+        is_told = above >= 0 and sources[above] != _NONE
+        if not is_told or self._graph.use(computation) in _STEPS:
+            self._from_users(instructions, start)
+            self._from_producers(instructions, start)
+        if is_told:
+            origin = self._origins[above]
+            for place in _places(sources, _NONE, start, end):
+                self._origins[place] = origin
+            sources[start:end] = sources[start:end].replace(bytes((_NONE,)), bytes((_CALLER,)))
 
     def _inside(self, instruction: Instruction) -> int:
-        """Metadata from the body that an instruction runs, the root first."""
+        """The place of the instruction of the body with metadata of its own that is nearest to the root; -1 without one."""
         for callee in instruction.called_computations:
             start = self._starts.get(callee, -1)
-            for number in reversed(self._own[start : start + len(callee)] if start >= 0 else ()):
-                if number >= 0:
-                    return number
+            if start >= 0 and (place := self._known.rfind(1, start, start + len(callee))) >= 0:
+                return place
         return -1
 
-    def _from_users(self, instructions: Sequence[Instruction], found: list[int]) -> None:
-        places = {instruction: place for place, instruction in enumerate(instructions)}
-        queue, size = deque(place for place, number in enumerate(found) if number >= 0), self._size
+    def _from_users(self, instructions: Sequence[Instruction], start: int) -> None:
+        origins, sources = self._origins, self._sources
+        places = {instruction: place for place, instruction in enumerate(instructions, start)}
+        queue = deque(place for place in places.values() if sources[place] != _NONE)
         while queue:
             user = queue.popleft()
-            number = found[user] % size + size * _USER
-            for operand in instructions[user]._operands:
-                place = places.get(operand)
-                if place is not None and found[place] < 0 and operand._head.opcode != "parameter":
-                    found[place] = number
+            for operand in instructions[user - start]._operands:
+                place = places.get(operand, -1)
+                if place >= 0 and sources[place] == _NONE and operand._head.opcode != "parameter":
+                    origins[place], sources[place] = origins[user], _USER
                     queue.append(place)
 
-    def _from_producers(self, instructions: Sequence[Instruction], found: list[int]) -> None:
-        if -1 not in found:
-            return
-        places = {instruction: place for place, instruction in enumerate(instructions)}
-        for place, instruction in enumerate(instructions):
-            if found[place] >= 0 or instruction._head.opcode == "parameter" or instruction.is_root:
+    def _from_producers(self, instructions: Sequence[Instruction], start: int) -> None:
+        origins, sources = self._origins, self._sources
+        places: dict[Instruction, int] = {}
+        for place in list(_places(sources, _NONE, start, start + len(instructions))):
+            instruction = instructions[place - start]
+            if instruction._head.opcode == "parameter" or instruction.is_root:
                 continue
-            near = (found[at] for one in instruction._operands if (at := places.get(one)) is not None)
-            maker = next((number for number in near if number >= 0), -1)
+            places = places or {one: n for n, one in enumerate(instructions, start)}
+            near = (at for one in instruction._operands if (at := places.get(one, -1)) >= 0)
+            maker = next((at for at in near if sources[at] != _NONE), -1)
             if maker >= 0:
-                found[place] = maker % self._size + self._size * _PRODUCER
+                origins[place], sources[place] = origins[maker], _PRODUCER
+
+
+def _places(values: bytes | bytearray, wanted: int, start: int, end: int) -> Iterator[int]:
+    """Where a value stands in a range."""
+    place = values.find(wanted, start, end)
+    while place >= 0:
+        yield place
+        place = values.find(wanted, place + 1, end)

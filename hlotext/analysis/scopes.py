@@ -16,11 +16,11 @@ from typing import TypeVar
 
 import attrs
 
-from hlotext.analysis.call_graph import CALLED, call_graph
+from hlotext.analysis.call_graph import CALLED, call_graph, callers_first
 from hlotext.analysis.census import Shared, census, numbered
 from hlotext.analysis.communication import KINDS, largest_operand
 from hlotext.analysis.facts import fact
-from hlotext.analysis.metadata_propagation import MetadataSource, Propagated, callers_first, spread
+from hlotext.analysis.metadata_propagation import MetadataSource, Propagated, spread
 from hlotext.analysis.origins import CalledLine, SourceLocation, SourceLocations, collective_cause
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.computation import Computation

@@ -11,6 +11,7 @@ from hlotext.ir.caches import lazy_regex, weighted_cache
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.tables.targets import MARKS
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import LayoutError, allocated_bytes, unpadded_bytes
@@ -84,6 +85,9 @@ def total_of(shape: Shape | None) -> Total:
 VIEWS = (traits.IS_FREE - {"constant"}) | traits.CONTROL_FLOW | traits.DEVICE_IDS
 """Opcodes whose result shares the memory of an operand or of a callee's result, or needs none."""
 
+_OF_ALL = frozenset(OPCODES) - VIEWS - ROLES.keys() - {"custom-call"}
+"""Opcodes that write all of their result, unless it is aliased."""
+
 _START_RESULT = {"copy-start": 0, "recv": 0, "send": None, "async-start": 1, "all-gather-start": 1}
 """Result element of a start that is newly written; the others are operands and contexts. None: no element."""
 _PLAIN_STARTS = frozenset({"all-reduce-start"})
@@ -121,6 +125,11 @@ def _runs_a_call(start: Instruction) -> bool:
 
 def written_bytes(instruction: Instruction) -> int:
     """Allocated bytes of `written_arrays`; arrays of unknown size are not counted."""
+    head = instruction._head
+    if head.opcode in VIEWS:
+        return 0
+    if head.opcode in _OF_ALL and "output_to_operand_aliasing" not in instruction._attributes:
+        return total_of(head.shape).allocated_bytes
     return sum((array_bytes(array) or (0, 0))[0] for _, array in written_arrays(instruction))
 
 

@@ -18,6 +18,7 @@ from hlotext.analysis import (
     mesh_of,
     source_locations,
 )
+from hlotext.analysis.census import census
 from hlotext.analysis.wire import Algorithm
 from hlotext.cost.roofline import is_host_copy
 from hlotext.cost.sizes import ShapeSizes
@@ -164,7 +165,7 @@ def _host_copies(module: Module) -> tuple[HostCopy, ...]:
     graph, sizes = call_graph(module), ShapeSizes()
     found = [
         HostCopy(i, sizes.operand(i.operands[0]), graph.runs.get(i.computation))
-        for i in graph.sequential_instructions()
-        if i.opcode in ("copy", "copy-start") and i.operands and i.computation is not None and is_host_copy(i)
+        for i in census(module).of("copy", "copy-start")
+        if i.computation in graph.stepped and i.operands and is_host_copy(i)
     ]
     return tuple(sorted(found, key=lambda copy: -copy.bytes))

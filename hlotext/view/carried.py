@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis import byte_text, call_graph
 from hlotext.analysis.census import census
-from hlotext.analysis.communication import KINDS, chain_of, is_started
+from hlotext.analysis.communication import KINDS, chain_of, started_collectives
 from hlotext.cost import CollectiveTraffic, Traffic
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
@@ -100,11 +100,11 @@ def _add_fusions(
 ) -> None:
     """Adds fusions that continue or finish a collective started in another; the TPU compiler repeats it in each."""
     graph = call_graph(module)
-    by_opcode = census(module).by_opcode
+    by_opcode, started = census(module).by_opcode, started_collectives(module)
     for opcode in by_opcode.keys() & KINDS:
         for one in by_opcode[opcode]:
             flow = chains.get(chain) if (chain := chain_of(one)) is not None else None
-            caller = graph.caller(one.computation) if flow is not None and not is_started(one) else None
+            caller = graph.caller(one.computation) if flow is not None and one not in started else None
             if flow is None or caller is None:
                 continue
             result.setdefault(caller, Carried(flow, _ENDS if _is_last(one) else _GOES_ON))

@@ -43,7 +43,7 @@ import numpy as np
 from hlotext import layout
 from hlotext.findings import escape
 from hlotext.ir.values.shape import Shape
-from hlotext.view.layout_grid import GAP, PIECE, TILE, Axis, Grid, grid
+from hlotext.view.layout_grid import GAP, PIECE, TILE, Axis, Grid, Numbers, grid
 
 MOST_ROWS = 16
 MOST_COLUMNS = 16
@@ -251,13 +251,28 @@ def _svg_cells(cells: Grid, margin: int, top: int, width: int) -> Iterator[str]:
     `margin` is the room for the labels of rows, `top` that above the labels of columns.
     """
     left, upper = 12 + margin, top + 12
-    for j in range(len(cells.columns.shown)):
-        yield _svg_text(left + j * width + width / 2, upper - 6, _label(cells.columns, j), "#555555")
-    for i in range(len(cells.rows.shown)):
+    lefts = [left + j * width for j in range(len(cells.columns.shown))]
+    for j, x in enumerate(lefts):
+        yield _svg_text(x + width / 2, upper - 6, escape.html(_label(cells.columns, j)), "#555555")
+    # Looking single numbers up in arrays takes most of the time otherwise.
+    numbers = zip(cells.positions.tolist(), cells.is_padding.tolist(), _colours(cells).tolist(), strict=True)
+    are_gaps = [column == GAP for column in cells.columns.shown]
+    for i, (positions, paddings, colours) in enumerate(numbers):
         y = upper + i * _HEIGHT
-        yield _svg_text(left - 8, y + 16, _label(cells.rows, i), "#555555", anchor="end")
-        for j in range(len(cells.columns.shown)):
-            yield from _svg_cell(cells, i, j, left + j * width, y, width)
+        yield _svg_text(left - 8, y + 16, escape.html(_label(cells.rows, i)), "#555555", anchor="end")
+        is_gap_row = cells.rows.shown[i] == GAP
+        for x, is_gap, position, is_padding, colour in zip(
+            lefts, are_gaps, positions, paddings, colours, strict=True
+        ):
+            box = f'x="{x}" y="{y}" width="{width}" height="{_HEIGHT}"'
+            if is_gap or is_gap_row:
+                yield f'<rect {box} fill="#ffffff" stroke="#ffffff" stroke-width="0.5"/>'
+                yield _svg_text(x + width / 2, y + 16, _GAP_MARK, "#666666")
+                continue
+            yield f'<rect {box} fill="{_COLOURS[colour]}" stroke="#ffffff" stroke-width="0.5"/>'
+            if is_padding:
+                yield f'<rect {box} fill="url(#hlotext-padding)"/>'
+            yield _svg_text(x + width / 2, y + 16, str(position), "#666666" if is_padding else "#111111")
     for weight, stroke in (
         (PIECE, 'stroke="#8a8a8a" stroke-width="1"'),
         (TILE, 'stroke="#222222" stroke-width="2"'),
@@ -267,27 +282,16 @@ def _svg_cells(cells: Grid, margin: int, top: int, width: int) -> Iterator[str]:
             yield f'<path d="{path}" {stroke} fill="none" stroke-linecap="square"/>'
 
 
-def _svg_cell(cells: Grid, row: int, column: int, x: int, y: int, width: int) -> Iterator[str]:
-    is_gap = GAP in (cells.rows.shown[row], cells.columns.shown[column])
-    colour = "#ffffff" if is_gap else _COLOURS[_colour(cells, row, column)]
-    box = f'x="{x}" y="{y}" width="{width}" height="{_HEIGHT}"'
-    yield f'<rect {box} fill="{colour}" stroke="#ffffff" stroke-width="0.5"/>'
-    hatched = bool(cells.is_padding[row, column]) and not is_gap
-    if hatched:
-        yield f'<rect {box} fill="url(#hlotext-padding)"/>'
-    text = _GAP_MARK if is_gap else str(cells.positions[row, column])
-    yield _svg_text(x + width / 2, y + 16, text, "#666666" if is_gap or hatched else "#111111")
-
-
-def _colour(cells: Grid, row: int, column: int) -> int:
-    """A number of `_COLOURS` that differs from those of the tiles beside, above and below."""
+def _colours(cells: Grid) -> Numbers:
+    """Numbers of `_COLOURS` that differ from those of the tiles beside, above and below."""
     across = -(-cells.columns.padded_size // cells.columns.tile)
-    tile_row, tile_column = divmod(int(cells.tiles[row, column]), across)
-    return (3 * tile_row + tile_column) % len(_COLOURS)
+    rows, columns = np.divmod(cells.tiles, across)
+    found: Numbers = (3 * rows + columns) % len(_COLOURS)
+    return found
 
 
 def _svg_text(x: float, y: float, text: str, fill: str, anchor: str = "middle") -> str:
-    return f'<text x="{x:g}" y="{y:g}" font-size="12" text-anchor="{anchor}" fill="{fill}">{escape.html(text)}</text>'
+    return f'<text x="{x:g}" y="{y:g}" font-size="12" text-anchor="{anchor}" fill="{fill}">{text}</text>'
 
 
 def _svg_borders(cells: Grid, weight: int, left: int, upper: int, width: int) -> Iterator[str]:
