@@ -30,10 +30,12 @@ from hlotext.dumps.collectives.specs import Spec, Specs, placements
 from hlotext.dumps.outlines import dumped_beside
 from hlotext.ir.values.sharding import Sharding
 from hlotext.view.page.packing import unpacked as unpacked_words
+from hlotext.view.page.packing import unpacked_bytes
 from hlotext.view.report.parts import Section
 from hlotext.view.report.sections.collectives import section as collectives_section
 from tests.cli_support import run
 from tests.support import DATA
+from tests.test_graph import parts_of
 
 FOLDERS = sorted(path.name.removesuffix(".tar.xz") for path in (DATA / "collectives").glob("*.tar.xz"))
 _ENDS = ("before_optimizations.txt", "after_optimizations.txt")
@@ -417,9 +419,11 @@ def test_warnings_in_a_log_are_matched(tmp_path: Path) -> None:
 # ---- shown elsewhere
 
 
-def _words(page: str) -> Any:
-    blobs = re.findall(r'<script type="application/octet-stream" data-part="words">([^<]*)</script>', page)
-    return unpacked_words(blobs[0])
+def _told(page: str) -> tuple[dict[str, Any], list[str]]:
+    """The facts of a graph page by the number of the instruction, and the names of all."""
+    parts = parts_of(page)
+    why: dict[str, Any] = unpacked_words(parts["words"])["why"]
+    return why, unpacked_bytes(parts["names"]).decode().split("\n")
 
 
 def test_what_reasons_share_is_said_once() -> None:
@@ -622,17 +626,16 @@ def test_the_graph_says_why(tmp_path: Path) -> None:
     compilation, _ = unpacked("cpu.mlp_second_wrong.shardy", tmp_path / "d")
     (one,) = compilation.collectives()
     assert run("graph", tmp_path / "d", "-o", tmp_path / "g.html").exit_code == 0
-    words = _words((tmp_path / "g.html").read_text())
-    names = words["names"].split("\n")
-    told = dict(words["why"][str(names.index(one.instruction.name))])
+    why, names = _told((tmp_path / "g.html").read_text())
+    told = dict(why[str(names.index(one.instruction.name))])
     assert told["because"] == one.why.removeprefix("because ")
     assert told["why"].startswith("all-gather added by spmd-partitioning")
     assert one.suggestions[0].because in told["try"]
-    dot = next(n for n, name in enumerate(names) if words["why"].get(str(n)) and name.startswith("dot"))
-    assert "dot of the program" in dict(words["why"][str(dot)])["why"]
+    dot = next(n for n, name in enumerate(names) if why.get(str(n)) and name.startswith("dot"))
+    assert "dot of the program" in dict(why[str(dot)])["why"]
     assert compilation.last is not None
     assert run("graph", compilation.last.path, "-o", tmp_path / "f.html").exit_code == 0
-    alone = _words((tmp_path / "f.html").read_text())["why"]
+    alone, _ = _told((tmp_path / "f.html").read_text())
     assert [dict(facts)["because"] for facts in alone.values()] == [told["because"]]
 
 
