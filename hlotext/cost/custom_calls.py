@@ -187,6 +187,9 @@ _ATTENTIONS = (
 LU_FACTORIZATIONS = frozenset(
     {"lapack_sgetrf_ffi", "lapack_dgetrf_ffi", "cublas_getrf_batched_ffi", "cusolver_getrf_ffi"}
 )
+CHOLESKY_FACTORIZATIONS = frozenset(
+    {"lapack_spotrf_ffi", "lapack_dpotrf_ffi", "cusolver_potrf_ffi", "cusolver_potrf_batched_ffi"}
+)
 TRIANGULAR_SOLVES = frozenset({"lapack_strsm_ffi", "lapack_dtrsm_ffi", "__cublas$triangularSolve"})
 
 _TARGETS: dict[str, Callable[[Instruction, OpCost], OpCost | None]] = {
@@ -210,10 +213,8 @@ _TARGETS: dict[str, Callable[[Instruction, OpCost], OpCost | None]] = {
     # JAX's linear algebra on CPU and GPU; XLA's own for GPU.
     **dict.fromkeys(LU_FACTORIZATIONS, _factorization(_lu)),
     **dict.fromkeys(TRIANGULAR_SOLVES, _triangular_solve),
-    **{f"lapack_{kind}potrf_ffi": _factorization(_cholesky) for kind in "sd"},
+    **dict.fromkeys(CHOLESKY_FACTORIZATIONS, _factorization(_cholesky)),
     **{f"lapack_{kind}{name}_ffi": _factorization(_qr) for kind in "sd" for name in ("geqrf", "orgqr")},
-    "cusolver_potrf_ffi": _factorization(_cholesky),
-    "cusolver_potrf_batched_ffi": _factorization(_cholesky),
     "cusolver_geqrf_ffi": _factorization(_qr),
     "cublas_geqrf_batched_ffi": _factorization(_qr),
     "cusolver_orgqr_ffi": _factorization(_qr),

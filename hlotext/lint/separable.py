@@ -36,10 +36,14 @@ class Separable:
     rows: int
     columns: int
     summed: int
+    is_apart: bool = False
+    """True if rows and columns are summed, too: then the factors can be summed before they are multiplied."""
 
     @property
     def flops(self) -> int:
-        """Operations of the matrix products."""
+        """Operations of the matrix products; of factors that are summed apart, those of the sums."""
+        if self.is_apart:
+            return 2 * self.cross * self.batch * self.summed * (self.rows + self.columns)
         return 2 * self.cross * self.batch * self.rows * self.columns * self.summed
 
 
@@ -60,6 +64,8 @@ def _separable(reduce: Instruction, order: list[Instruction]) -> Separable | Non
         return None
     inside = _made_for(summand, order, shape.dimensions)
     leaves = {one: _varies_in(one) for one in inside if one.opcode in _REPEATED}
+    if (apart := _apart(reduce, inside, leaves, summed)) is not None:
+        return apart
     free = {kept for one in leaves if (kept := leaves[one] - summed)}
     sides = [one for one in free if not any(one < other for other in free)]
     if len(sides) != 2 or sides[0] | sides[1] != _long(shape.dimensions) - summed:
@@ -85,6 +91,44 @@ def _separable(reduce: Instruction, order: list[Instruction]) -> Separable | Non
         rows,
         columns,
         math.prod(sizes[d] for d in summed),
+    )
+
+
+def _apart(
+    reduce: Instruction,
+    inside: list[Instruction],
+    leaves: dict[Instruction, frozenset[int]],
+    summed: frozenset[int],
+) -> Separable | None:
+    """A sum over both the rows of one factor and those of the other, as of all pairs of rows."""
+    summand = reduce.operands[0]
+    sizes = summand.shape.dimensions if summand.shape is not None else ()
+    sides = [one for one in {*leaves.values()} if not any(one < other for other in leaves.values())]
+    if len(sides) != 2 or sides[0] | sides[1] != _long(sizes):
+        return None
+    only = [sides[0] - sides[1], sides[1] - sides[0]]
+    if not all(each and each <= summed for each in only):
+        return None
+    made = _terms(inside, leaves, frozenset(), sides).get(summand)
+    if made is None:
+        return None
+    own = [{one for one in leaves if leaves[one] & each} for each in only]
+    cross = [term for term in made if all(any(_of(factor, side) for factor in term) for side in own)]
+    if not cross:
+        return None
+    common = sides[0] & sides[1]
+    rows, columns = (math.prod(sizes[d] for d in each) for each in only)
+    return Separable(
+        reduce,
+        frozenset(one for one in inside if one.opcode not in _REPEATED) | {reduce},
+        (frozenset(own[0]), frozenset(own[1])),
+        len(cross),
+        any(one.opcode == "subtract" for one in inside),
+        math.prod(sizes[d] for d in common - summed),
+        rows,
+        columns,
+        math.prod(sizes[d] for d in common & summed),
+        is_apart=True,
     )
 
 

@@ -147,11 +147,16 @@ class _Home:
         return {slot: same[number] for slot, number in mine.items() if number in same}
 
     def _after_iteration(self, rounds: Rounds, classes: Mapping[int, int]) -> dict[int, int]:
-        of = self._numbers.of
-        results = self._numbers.numbered(
-            rounds.body, {slot: of(("class", number)) for slot, number in classes.items()}
-        ).results
-        return {slot: of(("made", classes[slot], results[value])) for slot, value in enumerate(rounds.given)}
+        of, passed = self._numbers.of, rounds.passed
+        # What no iteration changes is what it is outside of the loop, where part of the work on it may have been moved.
+        state = {
+            slot: number if slot in passed else of(("class", number)) for slot, number in classes.items()
+        }
+        results = self._numbers.numbered(rounds.body, state).results
+        return {
+            slot: number if slot in passed else of(("made", number, results[rounds.given[slot]]))
+            for slot, number in classes.items()
+        }
 
     def _after(self, loop: Instruction, other: Instruction, whole: Numbering) -> Iterator[Instruction]:
         """Operations on the results of a loop whose own result was computed from those of the other."""

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlotext.analysis import Backend
+from hlotext.analysis import Backend, memory_space
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
+from hlotext.lint.diagonals import diagonals, has_diagonals
 from hlotext.lint.helpers import fusions_around, is_of_convolution, size_of, times
 from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.rounds import Purity, rounds_of, same_in_rounds, unmoved
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.selectors import Selector, selector, writers, written
+from hlotext.lint.slots import before_loops
 from hlotext.lint.sums import slots_added_to
-from hlotext.lint.values import Value, entered, source
+from hlotext.lint.values import VIEWS, Value, entered, source
 from hlotext.lint.wording import sizes
 from hlotext.lint.zeros import zeros
 
 _LEAST = 2
 _SPARSE = 1 / 64
 """Part of a matrix that may not be zero, up to which adding up the terms takes less than a dense product."""
+_MOST_OFFSETS = 7
+"""Offsets that are named."""
 
 
 class OneHotProduct(Rule):
@@ -32,7 +36,7 @@ class OneHotProduct(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         priced: set[Instruction] = set()
         part_of = zeros(context.module).part
-        every = products(context)
+        every, is_banded = products(context), has_diagonals(context.module)
         for product in every:
             for side, value in enumerate(product.operands):
                 found = selector(product.origins[side])
@@ -46,9 +50,16 @@ class OneHotProduct(Rule):
                 if found is None and (joined := _of_part(product, side, priced, context)) is not None:
                     yield joined
                     break
-                part = part_of(value) if found is None else None
+                matrix = value
+                if product.origins[side].instruction.opcode == "get-tuple-element":
+                    matrix = before_loops(value)
+                bands = diagonals(matrix) if is_banded and found is None else None
+                if bands is not None and 1 < len(bands) <= _SPARSE * product.summed:
+                    yield _of_diagonals(product, side, matrix, bands, priced, context)
+                    break
+                part = part_of(matrix) if found is None else None
                 if part is not None and part <= _SPARSE:  # no operand of a matmul is known to be one-hot
-                    yield _of_sparse(product, value, part, context)
+                    yield _of_sparse(product, value, matrix, part, context)
                     break
         dots = {product.dot for product in every}
         for convolution in context.census.by_opcode.get("convolution", ()):
@@ -74,13 +85,17 @@ def _report(
     spares = {one: _less(one, product, all_runs) for one in masks}
     if reader is not None:
         spares[product.whole] = 1.0
-    kind = "diagonal" if found.is_diagonal else "one-hot"
-    does = "scale rows" if found.is_diagonal else "select or sum rows"
+    blocks = found.is_diagonal and found.classes < product.summed
+    kind = "block-diagonal" if blocks else "diagonal" if found.is_diagonal else "one-hot"
+    of = "blocks" if blocks else "rows" if found.is_diagonal else "classes"
+    does = "keep blocks apart" if blocks else "scale rows" if found.is_diagonal else "select or sum rows"
     return Report(
         product.dot,
         f"the matmul of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} runs{times(runs)} with a {kind} "
-        f"matrix of {found.classes:,} {'rows' if found.is_diagonal else 'classes'}, multiplying by zeros to {does}",
-        "multiply by the diagonal itself (d[:, None] * a)"
+        f"matrix of {found.classes:,} {of}, multiplying by zeros to {does}",
+        "multiply each block separately: give the other matrix a dimension of blocks, and use jnp.einsum"
+        if blocks
+        else "multiply by the diagonal itself (d[:, None] * a)"
         if found.is_diagonal
         else "gather the rows by index (table[indices], jnp.take), and sum with .at[].add",
         flops=context.flops(product.dot),
@@ -167,9 +182,44 @@ def _adds_up(product: Product, found: Selector) -> bool:
     return product.dot.shape is not None and found.classes in product.dot.shape.dimensions
 
 
-def _of_sparse(product: Product, value: Value, part: float, context: Context) -> Report:
+def _of_diagonals(
+    product: Product,
+    side: int,
+    matrix: Value,
+    bands: frozenset[int],
+    priced: set[Instruction],
+    context: Context,
+) -> Report:
+    """A product with a few diagonals, as of a difference scheme: each scales the rows of the other matrix, shifted by its
+    offset."""
+    prices, runs = context.prices, context.prices.runs(product.whole.computation)
+    masks = [one for one in writers(product.operands[side]) if one not in priced]
+    priced.update(masks)
+    # The rows and the diagonals are read, and the sum is written.
+    shapes = [source(product.operands[1 - side], VIEWS).instruction.shape, product.whole.shape]
+    rows = sum(size_of(shape) for shape in shapes if shape is None or not memory_space(shape))
+    diagonal = size_of(product.dot.operands[side].shape) // max(1, product.summed)
+    instead = prices.reading((rows + len(bands) * diagonal) * runs)
+    offsets = ", ".join(str(offset) for offset in sorted(bands)[:_MOST_OFFSETS])
+    more = ", ..." if len(bands) > _MOST_OFFSETS else ""
+    array = written(matrix)
+    return Report(
+        product.dot,
+        f"the matmul of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} runs"
+        f"{times(context.runs(product.whole))} with a matrix that is zero except on {len(bands)} diagonals (offsets {offsets}"
+        f"{more})",
+        "multiply the rows by each diagonal and add them, shifted by its offset (d[:, None] * x, with "
+        "jnp.pad(e[:, None] * x[1:], ((0, 1), (0, 0))) for the diagonal above)",
+        flops=context.flops(product.dot),
+        seconds=max(0.0, prices.seconds(product.whole) + prices.together(masks) - instead),
+        spares={one: 1.0 for one in (*masks, array) if one is not None and one is not product.whole},
+        covers=frozenset(masks),
+    )
+
+
+def _of_sparse(product: Product, value: Value, whole: Value, part: float, context: Context) -> Report:
     """A product with a matrix of which almost all is zero: few elements scattered into zeros, such as a graph's edges."""
-    matrix = value.instruction.shape
+    matrix = entered(whole).instruction.shape
     terms = part * (matrix.element_count or 0) if matrix is not None else 0.0
     width = max(1, (product.rows * product.columns * product.batch) // max(1, _other(product, value)))
     # Each term reads a row, its sum is read and written.
@@ -180,7 +230,7 @@ def _of_sparse(product: Product, value: Value, part: float, context: Context) ->
         * max(1, size_of(product.dot.shape) // max(1, product.batch * product.rows * product.columns))
     )
     instead = context.prices.reading(moved * context.prices.runs(product.whole.computation))
-    mask = written(value)
+    mask = written(whole)
     return Report(
         product.dot,
         f"the matmul of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} runs"

@@ -240,8 +240,8 @@ def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context
 
 def _partly_used_sort(
     one: Instruction, asked: Mapping[Instruction, Asked], context: Context
-) -> tuple[Instruction, int] | None:
-    """A sort of the program of which only so many first or last elements are used."""
+) -> tuple[Instruction, int, int] | None:
+    """A sort of the program of which only so many first and so many last elements are used."""
     sort = next((part for part in parts_of(one) if part.opcode == "sort"), None)
     shape = sort.operands[0].shape if sort is not None and sort.operands else None
     if sort is None or shape is None or not shape.is_array or is_of_package(sort):
@@ -252,16 +252,20 @@ def _partly_used_sort(
     along = (sort.attributes.get("dimensions") or (shape.rank - 1,))[0]
     needed = asked.get(sort)
     every = list(needed.values()) if isinstance(needed, dict) else [needed]
-    size, most = shape.dimensions[along], 0
+    size, first, last = shape.dimensions[along], 0, 0
     for each in every:
         part = each.parts[along] if isinstance(each, Demand) else None
         if part is None or part.loose or not part.known.any():
             return None
         places = part.known.nonzero()[0]
-        most = max(most, int(min(places[-1] + 1, size - places[0])))
-    if most > _FIRST * size or (context.backend is Backend.GPU and not _is_selected(shape, size, most)):
+        first = max([first, *(places[places < size / 2] + 1).tolist()])
+        last = max([last, *(size - places[places >= size / 2]).tolist()])
+    most = first + last
+    if most > _FIRST * size:
         return None
-    return sort, most
+    if context.backend is Backend.GPU and max(first, last) > 1 and not _is_selected(shape, size, most):
+        return None
+    return sort, first, last
 
 
 def _is_selected(shape: Shape, size: int, most: int) -> bool:
@@ -269,14 +273,18 @@ def _is_selected(shape: Shape, size: int, most: int) -> bool:
     return shape.element_type.name == "f32" and most <= _MOST_SELECTED and size >= _LEAST_SELECTED_FROM
 
 
-def _of_sort(found: tuple[Instruction, int], whole: Instruction, context: Context) -> Report:
-    sort, used = found
+def _of_sort(found: tuple[Instruction, int, int], whole: Instruction, context: Context) -> Report:
+    sort, first, last = found
+    used = first + last
     read = sum(size_of(operand.shape) for operand in whole.operands) * context.runs(whole)
+    ends = f" ({first:,} from the beginning, {last:,} from the end)" if first and last else ""
     return Report(
         sort,
         f"a sort of {sizes(sort.operands[0].shape)}, of which only {pluralize(used, 'element')} per row "
-        f"{'is' if used == 1 else 'are'} used",
-        "take those with jax.lax.top_k",
+        f"{'is' if used == 1 else 'are'} used{ends}",
+        "take those with jax.lax.top_k"
+        if max(first, last) > 1
+        else "take the smallest or largest with jnp.min or jnp.max, and its index with jnp.argmin or jnp.argmax",
         seconds=max(0.0, context.prices.seconds(whole) - context.prices.reading(read)),
         covers=frozenset([whole]),
     )

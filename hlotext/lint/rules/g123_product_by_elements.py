@@ -52,6 +52,17 @@ def _report(whole: Instruction, found: Separable, context: Context) -> Iterator[
     if saved <= 0:  # the matrix unit would take as long
         return
     summand = found.reduce.operands[0]
+    if found.is_apart:
+        yield Report(
+            whole,
+            f"{sizes(summand.shape)} terms are computed and summed{times(context.runs(whole))}, each a product of one factor "
+            f"for each of {found.rows:,} rows and one for each of {found.columns:,} others: all pairs are summed",
+            "sum the factors first, and multiply the sums: over all pairs, the sum of |x - y|^2 is "
+            "n * sum(y^2) + m * sum(x^2) - 2 * sum(x) @ sum(y)",
+            seconds=saved,
+            origin=found.reduce,
+        )
+        return
     cancels = (
         "; |x - y|^2 = |x|^2 - 2 x.y + |y|^2 needs precision=jax.lax.Precision.HIGHEST, with which the saving is "
         "computed, and is less accurate for distances that are small relative to the vectors"
