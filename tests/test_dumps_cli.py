@@ -214,6 +214,51 @@ def test_why_says_what_a_pass_did_to_this_operation(tmp_path: Path) -> None:
     assert all(len(line.strip().split("  ")) > 1 for line in said.splitlines()[1:])
 
 
+PLAIN = """HloModule jit_f
+
+ENTRY e {
+  x = f32[4,8]{1,0} parameter(0)
+  ROOT n = f32[4,8]{1,0} negate(x)
+}
+"""
+TURNED = """HloModule jit_f
+
+ENTRY e {
+  x = f32[4,8]{1,0} parameter(0)
+  t = f32[8,4]{1,0} transpose(x), dimensions={1,0}
+  u = f32[4,8]{1,0} transpose(t), dimensions={1,0}
+  ROOT n = f32[4,8]{1,0} negate(u)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "because", "confidence"),
+    [
+        ([("pipeline-start", "algsimp", PLAIN), ("algsimp", "dce", TURNED)], "algsimp added it", "high"),
+        (
+            [("algsimp", "pipeline-end", PLAIN), ("pipeline-start", "fusion", TURNED)],
+            "compiler code between algsimp and second added it",
+            "low",
+        ),
+    ],
+    ids=["a pass", "between passes"],
+)
+def test_why_is_as_sure_as_the_pass_is_known(
+    tmp_path: Path, steps: list[tuple[str, str, str]], because: str, confidence: str
+) -> None:
+    files = {"module_0000.jit_f.before_optimizations.txt": PLAIN}
+    for number, (after, before, text) in enumerate(steps):
+        pipeline = "second" if number and after == "pipeline-start" else "simplification"
+        files[f"module_0000.jit_f.{number:04}.{pipeline}.after_{after}.before_{before}.txt"] = text
+    files["module_0000.jit_f.sm_9.0_gpu_after_optimizations.txt"] = TURNED
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (cause,) = json.loads(run("dump", "why", tmp_path, "-i", "t", "--format", "json").stdout)["causes"]
+    assert cause["because"].startswith(because)
+    assert cause["confidence"] == confidence
+
+
 def test_the_start_of_a_pipeline_has_its_name(tmp_path: Path) -> None:
     pipeline = "module_0000.jit_f.{}.conv_canonicalization.after_{}.before_{}.txt"
     for name, text in (

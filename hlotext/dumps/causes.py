@@ -16,7 +16,7 @@ from hlotext.analysis.updates import copies_for_old_values, copies_for_updates
 from hlotext.analysis.views import array_of
 from hlotext.dumps.changes import shape_bytes
 from hlotext.dumps.collectives import wording
-from hlotext.dumps.identity.answers import HIGH, LOW, Birth, Event
+from hlotext.dumps.identity.answers import HIGH, LOW, MEDIUM, Birth, Event
 from hlotext.dumps.identity.owners import Owner
 from hlotext.dumps.settings import dump_flags
 from hlotext.dumps.stages import stages
@@ -232,12 +232,20 @@ def _cause(compilation: Compilation, node: hlo.Instruction, birth: Birth | None)
     return attrs.evolve(
         found,
         evidence=(*found.evidence, *dict.fromkeys(refused)),
-        confidence=LOW if found.cause == UNKNOWN else birth.confidence,
+        confidence=_confidence(found, birth),
         pass_name=birth.owner.name if birth.owner is not None else "",
         candidates=birth.candidates,
         history=birth.history,
         owner=birth.owner,
     )
+
+
+def _confidence(found: Cause, birth: Birth) -> str:
+    """The confidence that a step introduced it, which is not high where only the passes around are known."""
+    if found.cause == UNKNOWN or birth.owner is None:
+        return LOW
+    is_between = birth.owner.is_bracket and birth.step.is_pass
+    return MEDIUM if is_between and birth.confidence == HIGH else birth.confidence
 
 
 def _told(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Cause:
@@ -284,13 +292,14 @@ def _first(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Cau
             return Cause(node, step, "memory", because)
         return Cause(node, step, UNKNOWN, "it was added after the last dumped pass")
     stage = step.stage
-    return Cause(node, step, stage, _taken_over(compilation, birth) or _purpose(stage))
+    return Cause(node, step, stage, _taken_over(compilation, birth) or _purpose(stage, birth.owner))
 
 
-def _purpose(stage: str) -> str:
-    """The purpose of a stage, as a reason."""
+def _purpose(stage: str, owner: Owner | None) -> str:
+    """The pass that added it, with the purpose of its stage: all that the texts tell."""
     what = next((row.what for row in stages if row.name == stage), "")
-    return f"a pass in this stage added it; the stage {what[0].lower()}{what[1:].rstrip('.')}" if what else ""
+    purpose = f"; the stage {what[0].lower()}{what[1:].rstrip('.')}" if what else ""
+    return f"{owner or 'a pass of this stage'} added it{purpose}"
 
 
 def _taken_over(compilation: Compilation, birth: Birth) -> str:

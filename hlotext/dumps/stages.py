@@ -53,12 +53,12 @@ _STAGES = (
         ("shardy", "hlo-spmd"),
     ),
     Stage(
-        "optimise",
+        "optimize",
         "Simplification",
         "Simplifies algebra, folds constants and removes dead code and common subexpressions, for any target.",
         pipelines=r"optimization|simplification.*|HLO_passes_through_layout_assignment|post_scatter_expansion_simplification"
         r"|Phase_[12]_pre-layout_assignment_passes|convolution_folding|while-loop-simplification"
-        r"|post-space-to-batch-simplification|after_conditional_code_motion.*|embedded_scatter_expansion",
+        r"|post-space-to-batch-simplification|.*after_conv_canonicalization|after_conditional_code_motion.*|embedded_scatter_expansion",
     ),
     Stage(
         "collectives",
@@ -77,7 +77,7 @@ _STAGES = (
         r"layout_assignment|Layout_assignment|Pre_layout_assignment.*|Post_Fusion_Tiling_Assignment|layout_fixup",
     ),
     Stage(
-        "normalise",
+        "normalize",
         "Layout normalization",
         "Rewrites operations so that every array has the default layout, with bitcasts in between.",
         r"layout_normalization|reshape-decomposer|move_copy_to_users|tpu-copy-normalizer",
@@ -92,7 +92,7 @@ _STAGES = (
         r"|conv-padding-legalization|block-scaling-rewriter",
         r"(nvptx|AMDGPU)_post-layout_assignment.*|post-layout_assignment|autotuner|dot-library-passes|JF_dot_canonicalization"
         r"|JF_after_layout_assignment|Post_layout_assignment|after_layout_assignment|simplification_after_layout_assignment"
-        r"|Pre_main_fusion|dynamic-slice|pre-fusion|conv_canonicalization|.*after_conv_canonicalization|host_offloading"
+        r"|Pre_main_fusion|dynamic-slice|pre-fusion|conv_canonicalization|host_offloading"
         r"|SparseCore_(Manual_)?Offload|config-assigner|autotune-fusion-emitters|HLO_passes_after_layout_assignment",
         ("autotune-results", "hlo-config", "hlo-autotuner", "cudnn-graph"),
     ),
@@ -200,13 +200,13 @@ _STAGES = (
 )
 
 _PASS_ORDER = (
-    "sharding", "layout", "normalise", "float", "post-layout", "fusion", "post-fusion", "async", "schedule", "memory",
+    "sharding", "layout", "normalize", "float", "post-layout", "fusion", "post-fusion", "async", "schedule", "memory",
     "copies", "collectives",
 )  # fmt: skip
 """The stages whose expressions of passes are tried, in this order."""
 _PIPELINE_ORDER = (
-    "input", "sharding", "collectives", "layout", "normalise", "float", "post-layout", "fusion", "post-fusion", "schedule",
-    "memory", "copies", "optimise",
+    "input", "sharding", "collectives", "layout", "normalize", "float", "post-layout", "fusion", "post-fusion", "schedule",
+    "memory", "copies", "optimize",
 )  # fmt: skip
 """The stages whose expressions of pipelines are tried, in this order."""
 _ENDS = ("pipeline-start", "pipeline-end")
