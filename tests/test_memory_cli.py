@@ -299,3 +299,25 @@ def test_usable_memory_is_what_the_compiler_gives() -> None:
     assert with_figures(CHIPS["v5e"], {"memory_bytes": 10**9}).usable_bytes(0) == 10**9
     spaces = facts(TPU, "--chip", "v5e")["memory_spaces"]
     assert spaces[0]["usable"] == int(15.75 * 2**30)
+
+
+@pytest.mark.parametrize(
+    ("condition", "status"),
+    [
+        ("peak>32B", 0),
+        ("peak>=32", 1),
+        ("peak>0.03kB", 1),
+        ("peak>1GiB", 0),
+        ("bytes>8GiB", 2),
+        ("peak>8Gi%", 2),
+    ],
+)
+def test_a_peak_beyond_a_limit_fails(tmp_path: Path, condition: str, status: int) -> None:
+    """Of two arrays of 16 bytes."""
+    (tmp_path / "m.txt").write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  x = f32[4]{0} parameter(0)\n  ROOT y = f32[4]{0} negate(x)\n}\n"
+    )
+    result = run("memory", tmp_path / "m.txt", "--platform", "cpu", "--fail-on", condition)
+    assert result.exit_code == status
+    assert ("the peak of 32 B (32 bytes)" in result.stderr) is (status == 1)
+    assert ("--fail-on takes peak>8GiB" in result.stderr) is (status == 2)

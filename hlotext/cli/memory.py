@@ -29,6 +29,7 @@ from hlotext.cli.common import (
     write_json,
     write_picture,
 )
+from hlotext.cli.memory_limit import peak_limit
 from hlotext.cli.memory_tables import (
     excess_facts,
     moment_text,
@@ -90,6 +91,11 @@ _DEFAULT_LIMIT = 12
     help="Draw offsets over time, or padding with --by, as SVG; - for standard output.",
 )
 @click.option("--dump", metavar="DIR", help="Dump folder of the module in an out-of-memory log.")
+@click.option(
+    "--fail-on",
+    metavar="CONDITION",
+    help="Exit with status 1 if a module's peak is beyond a limit: peak>8GiB, peak>=500MB.",
+)
 @click.option("--check", is_flag=True, help="Compare with XLA's buffer assignment files next to the text.")
 @limit_option(_DEFAULT_LIMIT)
 @FORMAT
@@ -105,6 +111,7 @@ def command(
     timeline: bool,
     svg: str | None,
     dump: str | None,
+    fail_on: str | None,
     check: bool,
     limit: int,
     output_format: str,
@@ -126,18 +133,23 @@ def command(
       hlotext memory dump.txt --buffer fusion.3
       hlotext memory dump.txt --what-if donate=state --what-if remat=fusion.3
       hlotext memory dump.txt --svg memory.svg
+      hlotext memory dump/ --fail-on 'peak>8GiB'
       hlotext memory oom.txt --dump dumps/
 
-    Exit status: 0 success, 1 --check found a difference or no such name, 2 unreadable input, or --check had nothing
-    to compare.
+    Exit status: 0 success, 1 --check found a difference, --fail-on a larger peak, or no such name, 2 unreadable
+    input, or --check had nothing to compare.
     """
     known = _chip(chip)
+    most = peak_limit(fail_on) if fail_on is not None else None
     logs = [(place, message) for place in paths if (message := memory_message.message_in(place)) is not None]
     if logs or dump is not None:
+        if most is not None:
+            raise click.UsageError("--fail-on is for modules, not for logs")
         _show_logs(paths, logs, dump, limit, output_format)
         return
     documents: list[dict[str, Any]] = []
     different = compared = False
+    beyond: list[str] = []
     for number, found in enumerate(
         one for label, text in _texts(paths) for one in _found(label, text, platform, known)
     ):
@@ -149,6 +161,9 @@ def command(
                 else "cannot be combined with --format json"
             )
             raise click.UsageError(f"--svg {why}")
+        peak = found.shown.peak(memory_space).bytes
+        if most is not None and most.fails(peak):
+            beyond.append(most.told(label, peak))
         asked = _Asked(found, memory_space, moment, cast("usage.By | None", by), buffer, changes, limit)
         try:
             if svg is not None:
@@ -169,7 +184,9 @@ def command(
             raise NotFound(f"{label}: {error}") from None
     if output_format == "json" and svg is None:
         write_json({"modules": documents})
-    if different:
+    for line in beyond:
+        say(line)
+    if different or beyond:
         raise click.exceptions.Exit(_DIFFERENT)
     if check and svg is None and not compared:
         raise Unreadable("--check compared nothing: no XLA buffer assignment files next to these texts")

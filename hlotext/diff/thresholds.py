@@ -13,7 +13,7 @@ from hlotext.ir.spelling import did_you_mean
 _RULE = re.compile(
     r"(?P<name>[A-Za-z][\w\-]*?)\s*(?:\+\s*(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?P<unit>%|[kKMGT]i?B?|B)?)?"
 )
-_UNITS = {
+UNITS = {
     "": 1,
     "B": 1,
     "k": 10**3,
@@ -26,6 +26,7 @@ _UNITS = {
     "Gi": 2**30,
     "Ti": 2**40,
 }
+"""Bytes of each unit, by its name without a final B."""
 
 
 class ThresholdError(ValueError):
@@ -86,7 +87,7 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
             )
         unit = match["unit"] or ""
         number = float((match["number"] or "0").replace("_", ""))
-        scale = 1 if unit == "%" else _UNITS.get(unit.removesuffix("B") or "B")
+        scale = 1 if unit == "%" else UNITS.get(unit.removesuffix("B") or "B")
         if scale is None:
             raise ThresholdError(f"{part!r}: {unit} is not a unit")
         found.append(Threshold(match["name"], number * scale, unit == "%", part))

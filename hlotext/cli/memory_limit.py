@@ -1,0 +1,44 @@
+"""Limits on peak memory for CI: the condition of `hlotext memory --fail-on`."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+import click
+
+from hlotext.analysis import byte_text
+from hlotext.diff.thresholds import UNITS
+
+_CONDITION = re.compile(r"\s*peak\s*(>=?)\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kKMGT]i?B?|B)?\s*")
+
+
+@attrs.frozen
+class PeakLimit:
+    """Peak bytes of a module at which the check fails."""
+
+    bytes: float
+    is_included: bool
+    """True for `>=`: the limit itself fails too."""
+
+    def fails(self, peak: int) -> bool:
+        """True if a peak of so many bytes is beyond the limit."""
+        return peak >= self.bytes if self.is_included else peak > self.bytes
+
+    def told(self, label: str, peak: int) -> str:
+        """A line about a module that fails."""
+        verb = "reaches" if self.is_included else "exceeds"
+        size, limit = f"{byte_text(peak)} ({peak:,} bytes)", byte_text(self.bytes)
+        return f"{label}: the peak of {size} {verb} the limit of {limit}"
+
+
+def peak_limit(condition: str) -> PeakLimit:
+    """Parses `peak>8GiB`, `peak>=500MB` or `peak>1000000`; units are those of `hlotext diff --fail-on`.
+
+    Raises UsageError.
+    """
+    match = _CONDITION.fullmatch(condition)
+    scale = UNITS.get((match[3] or "B").removesuffix("B") or "B") if match is not None else None
+    if match is None or scale is None:
+        raise click.UsageError(f"--fail-on takes peak>8GiB or peak>=500MB, not {condition!r}")
+    return PeakLimit(float(match[2].replace("_", "")) * scale, match[1] == ">=")
