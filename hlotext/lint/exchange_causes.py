@@ -45,13 +45,14 @@ def with_cause(report: Report, context: Context) -> Report:
 
 
 def remedy(reasons: Sequence[Reason]) -> str:
-    """Changes that would spare a collective: annotations, or another way to write it; else where the sharding comes from."""
+    """Changes that would spare a collective: annotations, or another way to write it; else one sharding for both ends."""
     changes = dict.fromkeys(reason.instead for reason in reasons if reason.instead)
     suggestions = dict.fromkeys(_edit(one) for reason in reasons for one in reason.suggestions)
     told = [*changes, *suggestions][:_MOST]
-    return "; or ".join(told) or "; ".join(
-        dict.fromkeys(reason.origin for reason in reasons if reason.origin)
-    )
+    if told:
+        return "; or ".join(told)
+    origins = "; ".join(dict.fromkeys(reason.origin for reason in reasons if reason.origin))
+    return f"{ONE_SHARDING}: {origins}" if origins else ""
 
 
 def _edit(suggestion: Suggestion) -> str:
@@ -60,6 +61,8 @@ def _edit(suggestion: Suggestion) -> str:
     return f"{'write' if is_there else 'annotate'} {suggestion.because}"
 
 
+ONE_SHARDING = "use one sharding where the array is produced and where it is read"
+"""The change that spares any reshard."""
 _MOST = 2
 """Suggestions that a finding tells; `hlotext dump collectives DIR` has the rest."""
 

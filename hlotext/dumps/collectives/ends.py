@@ -257,7 +257,7 @@ class _Ends:
             return unknown(
                 user,
                 axes,
-                "may read across its shard boundaries, or need its operand in a different sharding",
+                "does not show whether it reads elements of neighboring shards or its operand is resharded",
             )
         hands_on = user.label in HANDS_ON or (
             bool(candidates) and all(c.opcode in _VIEWING for c in candidates)
@@ -281,7 +281,7 @@ class _Ends:
         return unknown(
             user,
             axes,
-            "may need its operand in a different sharding, or whose result may be needed in one",
+            "does not show whether its operand or its result is resharded",
         )
 
     def _foreseen(

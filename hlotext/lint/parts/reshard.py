@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hlotext.analysis import byte_text
-from hlotext.lint.exchange_causes import causes_of, is_certain_reshard, remedy
+from hlotext.lint.exchange_causes import ONE_SHARDING, causes_of, is_certain_reshard, remedy
 from hlotext.lint.helpers import COLLECTIVE_KINDS, senders, times
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -42,7 +42,7 @@ class Reshard(Rule):
             yield Report(
                 one.start,
                 f"{one.kind} reshards an array, {senders(one)} {byte_text(one.sent_bytes)}{times(runs)}, {cause.why}",
-                remedy(cause.reasons) or _USUAL,
+                remedy(cause.reasons) or ONE_SHARDING,
                 round(sent * part),
                 seconds=context.prices.spared(one.start, part)
                 if part < 1
@@ -51,7 +51,6 @@ class Reshard(Rule):
             )
 
 
-_USUAL = "use one sharding where the array is produced and where it is read"
 _LEAST = 0.002
 """Share of the step that all that is sent must take."""
 
