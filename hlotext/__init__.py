@@ -197,23 +197,24 @@ def load(
     """Loads a module from a path, an open file, or `-` for standard input.
 
     Files may be HLO text, XLA protos (`HloModuleProto`, `HloProto` as in `.hlo.pb`, `HloModuleProtoWithConfig`),
-    StableHLO (which needs jaxlib), or a profiler's trace (`.xplane.pb`) that holds one module; formats and compression
+    StableHLO (which needs jaxlib), or a profiler's trace (`.xplane.pb`) that holds one module. Formats and compression
     (.gz, .xz, .zst) are detected by content. Protos need `hlotext[proto]`. See `load_all` for files of several modules.
 
-    Uncompressed files of 256 MB or more, in the form that XLA writes, are loaded lazily: computations are parsed on
-    first access. The result is the same, but errors inside a computation are raised on that access, and the file must
-    not be modified in place while the module is in use (InputError). To replace it, write a new file and rename it.
+    Uncompressed files of 256 MB or more, as written by XLA, are loaded lazily: computations are parsed on first access.
+    The result is the same, but errors inside a computation are raised on that access, and the file must not be modified
+    in place while the module is in use (InputError). To replace it, write a new file and rename it.
 
     Args:
-        place: The path or file; or bytes; or an object of JAX or jaxlib (a lowered, compiled or exported function, an
+        place: The path, file or bytes, or an object of JAX or jaxlib (a lowered, compiled or exported function, an
             XlaComputation, an HloModule, an MLIR module).
         strict: Raise an error for anything unknown to this release.
-        lazy: True also loads smaller files lazily, False none; None decides by size.
+        lazy: Whether to load lazily. None (the default) decides by file size.
         only: Raise InputError if there are several modules, instead of returning the first.
 
     Raises:
-        InputError: The file cannot be read (an OSError).
-        HloSyntaxError: It is not HLO.
+        InputError: The file cannot be read, or holds no module or (with `only`) several (an OSError).
+        HloSyntaxError: The input is not valid HLO.
+        TypeError: `place` is none of these.
     """
     if isinstance(place, str | os.PathLike) and place != "-" and (_is_large(place) if lazy is None else lazy):
         module = _syntax.lazy.lazy_module.load(os.fspath(place), strict=strict, infer=_infer_left_out)

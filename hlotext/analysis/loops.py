@@ -22,7 +22,7 @@ _CHANGING = (traits.HOST_EFFECTS - traits.DONES) | {"custom-call", "parameter", 
 
 @attrs.frozen
 class Loop:
-    """A while loop that is executed."""
+    """A while loop reachable from the entry computation."""
 
     instruction: Instruction
     trips: int | None

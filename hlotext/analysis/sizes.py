@@ -98,8 +98,8 @@ def written_arrays(instruction: Instruction) -> tuple[tuple[tuple[int, ...], Sha
     """The arrays that an instruction writes to memory of its own, with their shape indices.
 
     Empty for views, for custom calls that only annotate or join values (`MARKS`), for the updates and dones of
-    asynchronous operations, whose result the start has written, and for starts whose result a called computation
-    writes. Results aliased to an operand (`output_to_operand_aliasing`) are omitted.
+    asynchronous operations, whose result the start has written, and for starts whose result is written by the called
+    computation. Results aliased to an operand (`output_to_operand_aliasing`) are omitted.
     """
     opcode = instruction._head.opcode
     if opcode == "custom-call" and instruction._attributes.get("custom_call_target") in MARKS:

@@ -31,7 +31,7 @@ _NOBODY = frozenset({"root", "home", "user", "users", "nobody", "ubuntu", "runne
 
 @attrs.frozen
 class Leak:
-    """A private word found in a text that is to be published."""
+    """Private information (a name or path) found in text meant for publication."""
 
     word: str
     kind: str

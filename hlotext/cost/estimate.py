@@ -317,20 +317,22 @@ def estimate(
 ) -> Estimate:
     """Lower bound on the run time of a module on a chip. Cached until the module is edited.
 
-    Uses the chip's peak rates, bandwidths and kernel launch times; on CPU the rate of the last-level cache for a module
-    whose peak fits it, since arrays then stay there from run to run. Latencies are unknown and not counted, so small
-    programs take longer than estimated. Useful to distinguish compute, memory and link limits, and to rank large
-    instructions: within a factor of 2 for matrix products and 4 for others.
+    Uses the chip's peak rates, bandwidths and kernel launch times. On CPU, uses last-level cache bandwidth if the
+    module's peak memory fits in the cache, since its arrays then stay resident between runs. Latencies are unknown and
+    not counted, so small programs take longer than estimated. Useful for telling whether compute, memory or links are
+    the limit, and for ranking large instructions; estimates are within a factor of 2 for matrix products and 4 for
+    other instructions.
 
     Args:
         module: The module.
-        chip: The chip, or its name; None takes the one that the text shows, else the usual one of its platform.
-        mesh: The device mesh; None uses the module's own.
+        chip: The chip, or its name. None uses the chip identified in the module text, or else the platform's default.
+        mesh: The device mesh. None uses the module's own.
         trips: Trip counts by name of the loop body, overriding those in the text.
         costs: Costs of custom-call targets (`target_costs`).
 
     Raises:
-        ValueError: Unknown chip, a mesh of the wrong size, or a trip count for a computation that is not a loop body.
+        ValueError: The chip is unknown, the mesh has the wrong size, or a trip count is given for a computation that is
+            not a loop body.
     """
     if chip is None:
         row = chip_or_default(module).chip

@@ -87,8 +87,9 @@ def _insert(edit: Edit, computation: Computation, parameter: Instruction) -> Non
 def remove_parameter(computation: Computation, number: int) -> None:
     """Removes an unused parameter, the corresponding operand of each caller, and its entries in the header.
 
-    Raises EditError, and changes nothing, if it is used, aliased or donated, or if the operands of a caller do not
-    correspond to parameters (`BY_OPERANDS`); IndexError if there is no such parameter.
+    Raises EditError, and changes nothing, if the parameter is used, aliased or donated, if the operands of a caller do
+    not correspond to parameters (`BY_OPERANDS`), or if the computation is not in a module. Raises IndexError if there
+    is no such parameter.
     """
     module = computation._module
     if module is None:

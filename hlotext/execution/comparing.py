@@ -45,7 +45,10 @@ def device_difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], devices:
 def distance(
     a: Sequence[Sequence[np.ndarray[Any, Any]]], b: Sequence[Sequence[np.ndarray[Any, Any]]]
 ) -> float:
-    """Largest `difference` over all results and sets of arguments; infinite if their numbers differ."""
+    """Largest `difference` over all results and argument sets.
+
+    Infinite if `a` and `b` have different numbers of results or argument sets.
+    """
     if len(a) != len(b) or any(len(x) != len(y) for x, y in zip(a, b, strict=True)):
         return float("inf")
     return max(

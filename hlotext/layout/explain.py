@@ -363,7 +363,7 @@ def _table(title: str, rows: Sequence[tuple[str, str]]) -> str:
 def explain(shape: Shape) -> ArrayExplanation | TupleExplanation:
     """Explains the memory layout of a shape, as text (`str()`) and as values.
 
-    A buffer is explained as the array inside. Raises LayoutError for an invalid shape, a token and an opaque value.
+    For a buffer shape, explains the array it holds. Raises LayoutError for an invalid, token or opaque shape.
     """
     if shape.is_tuple:
         leaves = tuple(leaf_bytes(shape))

@@ -58,9 +58,9 @@ def padded_index_at(shape: Shape, padded_dimensions: Sequence[int], position: in
 def padded_to_memory(
     array: npt.ArrayLike, shape: Shape, padded_dimensions: Sequence[int], padding_value: Any = 0
 ) -> Array:
-    """Converts an array to a buffer with legacy padding fields.
+    """Lays out an array in memory as described by XLA's legacy padding fields (`padded_dimensions`, `padding_value`).
 
-    [2,3] padded to [3,5] in {0,1} is `a d 0 b e 0 c f 0 0 0 0 0 0 0`.
+    For example, `[[a,b,c],[d,e,f]]` with layout {0,1}, padded to [3,5], becomes `a d 0 b e 0 c f 0 0 0 0 0 0 0`.
     """
     larger = padded_shape(shape, padded_dimensions)
     values = np.asarray(array)

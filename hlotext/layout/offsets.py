@@ -42,7 +42,7 @@ def linear_indices(shape: Shape, indices: npt.ArrayLike) -> Integers:
 def byte_offsets(shape: Shape, indices: npt.ArrayLike) -> Integers:
     """Byte offset of each element from the start of the array.
 
-    Shapes and errors: see `linear_indices`.
+    See `linear_indices` for shapes and errors.
     """
     place = placement(shape)
     bits = place.element_bits
@@ -57,7 +57,7 @@ def byte_offsets(shape: Shape, indices: npt.ArrayLike) -> Integers:
 def bit_offsets(shape: Shape, indices: npt.ArrayLike) -> Integers:
     """Bit offset of each element from the start of the array.
 
-    Shapes and errors as for `linear_indices`; also offsets above 2^63 - 1.
+    See `linear_indices` for shapes and errors. Also raises LayoutError if the allocation has more than 2^63 - 1 bits.
     """
     place = placement(shape)
     if place.allocated_elements * place.element_bits > INT64_MAX:

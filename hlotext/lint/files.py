@@ -51,7 +51,10 @@ class FileResult:
 
 
 def lint_file(config: Config, file: str | ModuleFile) -> FileResult:
-    """Lints a path, `-`, or a file in an archive. Findings are detached from nodes so that they can be pickled."""
+    """Lints a file: a path, `-`, or a `ModuleFile` (a plain path, or a file in a folder or an archive).
+
+    Findings are detached from nodes so that they can be pickled.
+    """
     name = file if isinstance(file, str) else file.label
     try:
         if isinstance(file, str):

@@ -58,15 +58,17 @@ def tables_of(
 
     Args:
         source: The modules, files or folders.
-        tables: Table names, `all`, or None for the basic ones (`schema.BASIC`), which take about as long as parsing.
-        key: Value of the column `module`, for a single module. By default the module's name; for a file, with eight
-            digits of a digest of the path (`jit_step@0f3a9c1b`) to keep modules of many files apart.
+        tables: Table names, or `all`. None (the default) creates the basic tables (`schema.BASIC`), which take about as
+            long as parsing.
+        key: Value of the column `module`, for a single module. By default the module's name; for files, followed by
+            eight hex digits of a hash of the path (`jit_step@0f3a9c1b`), so that modules from different files stay
+            distinct.
         which: Texts to use from a folder, as in `dumps.module_texts`.
 
     Raises:
-        TableError: Unknown table.
+        TableError: There is no table of that name.
         InputError: A file cannot be read.
-        HloSyntaxError: A text is not HLO.
+        HloSyntaxError: An input is not valid HLO.
     """
     wanted = schema.chosen(tables if tables is None or isinstance(tables, str) else tuple(tables))
     parts: dict[str, list[Table]] = {name: [] for name in wanted}
@@ -202,7 +204,7 @@ def modules_of_proto(data: bytes | str, name: str) -> Iterator[tuple[hlo.Module,
 
 
 def key_of(name: str, path: str, number: int = 0) -> str:
-    """Key of the module at position `number` in a file: its name, and a digest of the path."""
+    """Key of the module at position `number` in a file: its name and a hash of the path."""
     place = f"{path}#{number}".encode("utf-8", "surrogateescape")
     return f"{name}@{hashlib.sha256(place).hexdigest()[:8]}"
 

@@ -32,10 +32,10 @@ def verify(
 
     Args:
         module: The module to verify.
-        layout_sensitive: Layouts are final, so values must be passed on in the layout they have; None: if the module is
-            scheduled.
-        mixed_precision: Arithmetic may mix real floating-point types of any precision; None: if the module has tiled
-            layouts, since only the TPU compiler mixes precisions.
+        layout_sensitive: Treat layouts as final, so that values may not change layout implicitly. None (the default)
+            enables this for scheduled modules (unless the entry is a pasted op line).
+        mixed_precision: Allow operands of different real floating-point types. None (the default) allows it if the
+            module has tiled layouts, since only the TPU compiler mixes precisions.
         within: Check individual instructions only in these computations and their callers. For callers that know which
             computations of a valid module were edited; checks across computations always run everywhere.
     """

@@ -17,7 +17,7 @@ from hlotext.syntax.source.limits import MAX_SOURCE
 
 
 class InputError(OSError):
-    """A file cannot be read or decompressed. `str()` is one line that names the file."""
+    """An input cannot be read or decompressed, or does not hold what was asked for. `str()` is a one-line message."""
 
 
 LIMIT_VARIABLE = "HLOTEXT_MAX_SOURCE"
