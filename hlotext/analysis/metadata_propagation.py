@@ -177,7 +177,7 @@ class _Spreading:
 
     def _fill(self, computation: Computation) -> None:
         start, sources = self._starts[computation], self._sources
-        instructions = computation.instructions
+        instructions = computation._instructions
         end = start + len(instructions)
         if sources.find(_NONE, start, end) < 0:
             return
@@ -193,9 +193,8 @@ class _Spreading:
             self._from_users(instructions, start)
             self._from_producers(instructions, start)
         if is_told:
-            origin = self._origins[above]
-            for place in _places(sources, _NONE, start, end):
-                self._origins[place] = origin
+            origin, own = self._origins[above], zip(self._origins[start:end], sources[start:end], strict=True)
+            self._origins[start:end] = [origin if source == _NONE else place for place, source in own]
             sources[start:end] = sources[start:end].replace(bytes((_NONE,)), bytes((_CALLER,)))
 
     def _inside(self, instruction: Instruction) -> int:

@@ -69,8 +69,10 @@ def graph_page(
 
 def _told(module: hlo.Module, why: Mapping[hlo.Instruction, Facts]) -> Mapping[hlo.Instruction, Facts]:
     """Facts of operations, with the collectives that they carry, which the opcode of a fusion does not say."""
-    sent = {
-        one: [("collective", escape.line(found.text)), *why.get(one, ())]
-        for one, found in carried(module, traffic(module)).items()
-    }
+    texts: dict[tuple[int, str, int], str] = {}  # a collective is in several operations
+    sent: dict[hlo.Instruction, Facts] = {}
+    for one, found in carried(module, traffic(module)).items():
+        key = id(found.flow), found.role, found.more
+        text = texts.get(key) or texts.setdefault(key, escape.line(found.text))
+        sent[one] = [("collective", text), *why.get(one, ())]
     return {**why, **sent}
