@@ -176,8 +176,9 @@ def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>", only
         only: Raise InputError if there are several modules; the message names them.
 
     Raises:
-        HloSyntaxError: It is not HLO.
-        InputError: It is compressed and damaged, or holds several modules.
+        HloSyntaxError: The input is not valid HLO.
+        InputError: The input is compressed and damaged, or (with `only`) holds several modules.
+        TypeError: `text` is neither str nor bytes.
     """
     data, modules = _as_text_or_modules(text, name)
     if modules:
@@ -285,7 +286,7 @@ def _first(source: Source, strict: bool, only: bool) -> Module:
 
 
 def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> list[Module]:
-    """Parses all modules of a text, a proto or its JSON, in order; see `parse`. Raises HloSyntaxError, InputError."""
+    """Parses all modules in HLO text, a proto or its JSON, in order; see `parse`. Raises HloSyntaxError, InputError."""
     data, modules = _as_text_or_modules(text, name)
     if modules:
         return list(modules)
@@ -322,9 +323,9 @@ def _several(name: str, modules: Sequence[Module]) -> InputError:
 
 
 def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
-    """Parses as much of a text as possible, collecting all errors, and notes on anything unknown to this release.
+    """Parses as much of the input as possible, collecting all errors, and notes on anything unknown to this release.
 
-    Never raises on text. Bytes may also be a proto, as for `parse`.
+    Text never causes an exception. Bytes may also be a proto, as for `parse`.
     """
     try:
         text, modules = _as_text_or_modules(text, name)
@@ -338,7 +339,7 @@ def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
 def parse_instruction(text: str, *, strict: bool = False) -> Instruction:
     """Parses one op line, as pasted from a dump. Undefined operands become parameters of the shape given, or None.
 
-    Raises HloSyntaxError, or ValueError if the text is a whole module.
+    Raises HloSyntaxError if the line is not valid HLO, and ValueError if the text is a whole module.
     """
     module = parse(text, strict=strict)
     if not module.entry.is_sugared:
@@ -349,11 +350,12 @@ def parse_instruction(text: str, *, strict: bool = False) -> Instruction:
 def infer_shape(instruction: Instruction) -> Shape:
     """Infers the shape of an instruction from its operands and attributes, without layouts.
 
-    Parts that they leave open are taken from the instruction's current shape.
+    Parts of the shape that these do not determine are taken from the instruction's current shape.
 
     Raises:
-        ShapeInferenceError: Operands and attributes do not fit together.
-        CannotInfer: They do not determine the shape, and the instruction has none. Both are ValueErrors in `infer`.
+        ShapeInferenceError: The operands and attributes contradict each other.
+        CannotInfer: The operands and attributes do not determine the shape, and the instruction has none. Both errors
+            are ValueErrors in `infer`.
     """
     return _semantics.infer.infer_shape(instruction)
 

@@ -141,7 +141,7 @@ class CallGraph:
     def with_trips(self, trips: Mapping[str, int]) -> CallGraph:
         """A call graph with the given trip counts by name of a loop or its body, which override those in the text.
 
-        Raises ValueError for a name of neither.
+        Raises ValueError for a name that is neither a loop nor a loop body.
         """
         bodies = {str(body.name): key for key in self.trips if (body := _body(key)) is not None}
         trips = self.trips_by_body(trips)
@@ -291,7 +291,8 @@ def _runs(
     per_branch: int | None = None,
 ) -> dict[Computation, int | None]:
     """Execution count of each computation; `order` has callers before callees. `per_branch` is how often each branch is taken
-    when a conditional runs, which the text does not say."""
+    when a conditional runs, which the text does not say.
+    """
     runs: dict[Computation, int | None] = {entry: 1}
     for computation in order:
         outer = runs.setdefault(computation, 0)

@@ -60,7 +60,7 @@ def devices_of(module: Module) -> Devices:
     """Number of devices of a module: from its header, else from its replica groups and shardings.
 
     XLA omits counts of 1, and omits both counts before compilation. Old releases always omitted both, so without other
-    evidence of several devices a missing count means 1 only in texts of newer releases, which are recognized by
+    evidence of several devices, a missing count means 1 only in module text of newer releases, which is recognized by
     stack-frame tables, for example.
     """
     attributes = module.attributes

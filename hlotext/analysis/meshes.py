@@ -27,7 +27,7 @@ def parse_mesh(text: str, device_order: Sequence[int] | None = None) -> DeviceMe
         device_order: Device number at each position of the mesh, row-major; 0, 1, 2, ... by default.
 
     Raises:
-        ValueError: Invalid text, duplicate or empty axes, or an order that is not a permutation.
+        ValueError: The text is invalid, axes are duplicated or empty, or the device order is not a permutation.
     """
     axes: dict[str, int] = {}
     for part in text.split(","):

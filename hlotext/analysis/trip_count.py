@@ -24,7 +24,7 @@ def trip_count(loop: Instruction) -> int | None:
 
     An induction variable starts at a constant, is incremented by a constant in the body, and is compared with a
     constant or with a loop-invariant element of the state that starts as a constant (XLA's
-    `ComputeWhileLoopTripCount`). None also if the counter would overflow its type.
+    `ComputeWhileLoopTripCount`). Also returns None if the counter would overflow its type.
     """
     known = _known_trip_count(loop)
     return known if known is not None else counted_trips(loop)

@@ -85,8 +85,8 @@ def make(
             the path of the module, which is appended by default.
         include: Files that the command needs and that may be published.
         message: The compiler's message to include.
-        keep_constants: Do not zero constants. By default all become zero, or all but integer scalars if the fault
-            requires it.
+        keep_constants: Keep the values of constants. By default, all become zero, or all but integer scalars if the
+            fault requires them.
         with_flags: Set the dump's non-default debug options in XLA_FLAGS.
         timeout: Seconds for each run of the command.
         max_tests: Maximum number of runs during reduction.
@@ -94,7 +94,7 @@ def make(
     Raises:
         BugReportError: No report can be made.
         InputError: The compilation has no module that can be read.
-        HloSyntaxError: Its text is not HLO.
+        HloSyntaxError: The text of the compilation's module is not valid HLO.
     """
     module = source if isinstance(source, hlo.Module) else source.before
     if module is None:

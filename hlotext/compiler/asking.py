@@ -52,7 +52,7 @@ def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
     """Explains an instruction of the final text with every model that has something to say about it.
 
     The instruction is followed through all steps, where it may have other names. Raises LookupError if the final text
-    has no instruction of this name, and InputError.
+    has no instruction of this name, and InputError if a file cannot be read.
     """
     birth = compilation.births([name]).get(name)
     own = () if birth is None else (*(event.name for event in birth.history), birth.name)
@@ -97,7 +97,10 @@ def _explained(compilation: Compilation, step: Step) -> Explanation | None:
 
 
 def why_in(module: hlo.Module, name: str, platform: str | None = None) -> tuple[Answer, ...]:
-    """Explains an instruction of a module with all models that apply. Raises LookupError, ValueError."""
+    """Explains an instruction of a module with all models that apply.
+
+    Raises LookupError if the module has no instruction of this name, and ValueError for an unknown platform.
+    """
     expect_module(module)
     instruction = meant_instruction(module, name)
     if instruction is None:

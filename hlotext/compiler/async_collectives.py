@@ -109,7 +109,7 @@ class ConvertAsyncCollectivesToSync(Pass):
 def async_collective_creator(module: Module, *, age: Age | None = None) -> Outcome:
     """Models `AsyncCollectiveCreator`: which collectives become asynchronous, with a decision for each.
 
-    `age` is the XLA version to model; None detects it from the text.
+    `age` is the XLA version to model. None (the default) detects it from the module text.
     """
     expect_module(module)
     copy = module.clone()
@@ -121,7 +121,7 @@ def async_collective_creator(module: Module, *, age: Age | None = None) -> Outco
 def convert_async_collectives_to_sync(module: Module, *, age: Age | None = None) -> Outcome:
     """Models `ConvertAsyncCollectivesToSync` on a scheduled module, with a decision for each start.
 
-    `age` is the XLA version to model; None detects it from the text.
+    `age` is the XLA version to model. None (the default) detects it from the module text.
     """
     expect_module(module)
     copy = module.clone()

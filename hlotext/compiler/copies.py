@@ -119,15 +119,15 @@ def copy_insertion(module: Module, platform: str | None = None, *, age: Age | No
     Args:
         module: The module.
         platform: `cpu`, `gpu` or `tpu`, which decides which operations run in place and which buffers may be
-            overwritten; None detects it from the text.
-        age: The XLA version to model; None detects it from the text.
+            overwritten. None (the default) detects it from the module text.
+        age: The XLA version to model. None (the default) detects it from the module text.
 
     Returns:
         The module with copies inserted, and the decisions.
 
     Raises:
         MemoryModelError: The buffers of the module cannot be determined.
-        ValueError: Unknown platform or age.
+        ValueError: The platform or age is unknown.
     """
     expect_module(module)
     return _on_copy(

@@ -222,18 +222,19 @@ def explain(
     Works for any pass, also without a model.
 
     Args:
-        before: The module before the pass: a module, path or text.
-        after: The module after it, likewise.
+        before: The module before the pass, as a module, a path or module text.
+        after: The module after the pass, in any of these forms.
         name: XLA's name of the pass.
-        platform: `cpu`, `gpu` or `tpu`; None detects it from the text.
+        platform: `cpu`, `gpu` or `tpu`. None (the default) detects it from the module text.
         log: The pass's own log (`priority_fusion_dump.txt`).
-        age: The XLA version: a jaxlib release or a date; None detects it from the text, else assumes the newest.
+        age: The XLA version: a jaxlib release or a date. None (the default) detects it from the module text, or else
+            assumes the newest.
 
     Raises:
-        HloSyntaxError: A text is not HLO.
+        HloSyntaxError: An input is not valid HLO.
         InputError: A file cannot be read.
-        TypeError: An argument is not a module, path or text.
-        ValueError: Unknown platform.
+        TypeError: An argument is not a module, a path or module text.
+        ValueError: The platform is unknown.
     """
     found = asked(before, after, name, platform=platform, log=log, age=age)
     _ = found.views  # as the texts are now

@@ -86,7 +86,7 @@ class FusionWrapper(Pass):
 def fusion_wrapper(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
     """Models `FusionWrapper`, with the reason for each operation that it wraps in a fusion.
 
-    `age` is the XLA version to model; None detects it from the text.
+    `age` is the XLA version to model. None (the default) detects it from the module text.
     """
     expect_module(module)
     copy = module.clone()

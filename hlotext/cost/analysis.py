@@ -208,7 +208,7 @@ class Analysis:
 
     @functools.cached_property
     def xla_omissions(self) -> tuple[str, ...]:
-        """Reasons why XLA's figures differ from those of one run, as phrases such as `loop bodies once`.
+        """Reasons why XLA's figures differ from the cost of one run, as phrases such as `loop bodies once`.
 
         XLA counts one iteration of each loop, omits the work of custom calls, and counts FFTs with another formula.
         Empty if none of these occurs in the module.
@@ -235,7 +235,8 @@ class Analysis:
     def as_xla(self, chip: Chip | str | None = None) -> Cost | TpuCost:
         """XLA's own figures.
 
-        Those of XLA:TPU's analysis for a TPU module, else `flops`, `transcendentals` and `bytes_accessed`.
+        For a TPU module, these are the figures of XLA:TPU's analysis; for others, `flops`, `transcendentals` and
+        `bytes_accessed`.
 
         Without a chip, one that fits the text is chosen (`choose_chip`); the bytes of tuples and the seconds depend on
         it. Raises ValueError as `as_tpu` does.
@@ -305,7 +306,7 @@ class Analysis:
             depth: Maximum number of names in a scope; None for all.
 
         Raises:
-            ValueError: Unknown key.
+            ValueError: The key is unknown.
         """
         if key not in KEYS:
             raise ValueError(f"costs can be grouped by {', '.join(KEYS)}, not by {key!r}")
@@ -455,13 +456,13 @@ def analyze(
 
     Args:
         module: The module.
-        age: The XLA version whose rules apply: an XlaAge, a date or a jaxlib release ("0.10.2"); None detects it from
-            the text, else assumes the newest.
+        age: The XLA version whose rules apply: an XlaAge, a date or a jaxlib release ("0.10.2"). None (the default)
+            detects it from the module text, or else assumes the newest.
         costs: Costs of custom-call targets (`target_costs`).
         trips: Trip counts by name of the loop body, overriding those in the text.
 
     Raises:
-        ValueError: Invalid age, or a trip count for a computation that is not a loop body.
+        ValueError: The age is invalid, or a trip count is given for a computation that is not a loop body.
     """
     return _analysis(module, age_for(module, age), costs, tuple(sorted((trips or {}).items())))
 

@@ -53,7 +53,7 @@ def matrix_products(module: Module) -> tuple[MatrixProduct, ...]:
 def product_sizes(product: Instruction) -> tuple[int, int, int, int] | None:
     """Batch, m, n and k of a dot, a library call, or a convolution whose windows only select.
 
-    None for others, and if the sizes are inconsistent.
+    None for any other instruction, and if the sizes are inconsistent.
     """
     if len(product.operands) < 2:
         return None

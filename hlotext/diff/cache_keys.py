@@ -47,7 +47,7 @@ def cache_keys(old: str, new: str) -> CacheKeyDiff | None:
         new: Text of the new log.
 
     Returns:
-        The paired keys; None if one of the logs has none.
+        The paired keys. None if one of the logs has no keys.
     """
     first, second = (messages.read(text).of("cache-key") for text in (old, new))
     if not first or not second:

@@ -111,14 +111,14 @@ class Diff:
 
 
 def compare(old: Any, new: Any) -> Diff:
-    """Compares two modules, given as modules, paths, texts, or objects that JAX lowered or compiled.
+    """Compares two modules, given as modules, paths, HLO text, or objects that JAX lowered or compiled.
 
-    Operations are paired by what they compute, not by name; those of two steps of one compilation (`dumps.Step`) by
-    their identity (`Compilation.identity`). Bodies of fusions, calls and loops are compared too; an operation moved
-    into or out of a fusion is reported as a change of the fusion only.
+    Operations are paired by what they compute, not by name. For two steps of one compilation (`dumps.Step`), they are
+    paired by their identity (`Compilation.identity`). Bodies of fusions, calls and loops are compared too; an operation
+    moved into or out of a fusion is reported as a change of the fusion only.
 
     Raises:
-        HloSyntaxError: A text is not HLO.
+        HloSyntaxError: An input is not valid HLO.
         InputError: A file cannot be read.
         TypeError: An argument is not a module.
     """

@@ -102,9 +102,9 @@ def folders(
 ) -> FolderDiff:
     """Pairs the compilations of two dump folders by content, never by XLA's numbers, and compares each pair.
 
-    Compilations are paired by name and program before optimization; then by name and entry layout; then by name, in
-    order; then by program, for a renamed module; and finally, if nothing was paired, if there is only one in each
-    folder. Raises InputError for a path that is not a dump.
+    Compilations are paired by name and program before optimization, then by name and entry layout, then by name in
+    order, then by program (for a renamed module). If nothing was paired and each folder has only one compilation, these
+    two are paired. Raises InputError for a path that is not a dump.
 
     Args:
         old: The old dump folder.

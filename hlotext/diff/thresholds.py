@@ -97,7 +97,7 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
 
 
 def violations(thresholds: tuple[Threshold, ...], totals: Totals, changes: int) -> list[Violation]:
-    """Returns the thresholds that are exceeded; one whose figure is unknown on either side counts as exceeded.
+    """Returns the thresholds that are exceeded, including those whose figure is unknown on either side.
 
     Raises ThresholdError for unknown metrics.
     """

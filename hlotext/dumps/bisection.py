@@ -87,10 +87,10 @@ def bisect(
     Args:
         folder: A dump folder with a dump of every pass, or one of its compilations.
         rtol: Relative tolerance per element; elements below a hundredth of the largest are compared relative to that.
-            Default: 0.01 if floats are narrower than f32, else 0.001.
+            None (the default) uses 0.01 if floats are narrower than f32, and 0.001 otherwise.
         seed: Seed of the three random sets of arguments.
-        module: Name or number of a compilation; None tries all in order until one has a fault.
-        timeout: Seconds per text.
+        module: Name or number of a compilation. None (the default) tries all in order until one has a fault.
+        timeout: Time limit for each executed module, in seconds.
         progress: Called with each step before it is executed.
 
     Returns:
@@ -98,7 +98,7 @@ def bisect(
 
     Raises:
         InputError: There is no such folder, or a file cannot be read.
-        LookupError: No compilation has that name or number, or the folder has none.
+        LookupError: No compilation has that name or number, or the folder has no compilations.
         NotExecutable: jaxlib is not installed.
     """
     found: Bisection | None = None

@@ -203,7 +203,7 @@ class Compilation:
         The confidence of a link is that of the weakest step, see `Link.rule`.
 
         Empty if unknown. Raises LookupError if the name is not in the final text or if the text of either end is
-        missing; InputError, HloSyntaxError.
+        missing, InputError if a file cannot be read, and HloSyntaxError if it is not valid HLO.
         """
         return self.identity.sources(name)
 
@@ -232,7 +232,8 @@ class Compilation:
     def why(self, name: str) -> Cause:
         """The pass that introduced an instruction of the final text, and the cause, as far as the texts show it.
 
-        Raises LookupError if the name is not in the final text; InputError, HloSyntaxError.
+        Raises LookupError if the name is not in the final text, InputError if a file cannot be read, and HloSyntaxError
+        if it is not valid HLO.
         """
         return dumps.causes.causes(self, [name])[0]
 
@@ -252,9 +253,9 @@ class Compilation:
 
         Raises:
             LookupError: The compilation has no final text.
-            ValueError: Invalid mesh, or one with another number of devices than the module.
+            ValueError: The mesh is invalid, or its number of devices is not the module's.
             InputError: The final text cannot be read.
-            HloSyntaxError: The final text is not HLO.
+            HloSyntaxError: The final text is not valid HLO.
         """
         if mesh not in self._causes:
             self._causes[mesh] = dumps.collectives.collectives(self, mesh)

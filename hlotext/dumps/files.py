@@ -73,7 +73,8 @@ class DumpFile:
     def load(self) -> hlo.Module:
         """Loads the module in the file. Large uncompressed files outside archives are loaded lazily.
 
-        Raises InputError, also if there are several modules, and HloSyntaxError.
+        Raises InputError if the file cannot be read or holds several modules, and HloSyntaxError if it is not valid
+        HLO.
         """
         path = self._storage.real_path(self.name.path)
         if path is not None:

@@ -70,7 +70,7 @@ class Step:
     def changes(self) -> Changes:
         """Changes since the previous step; empty for the first step. Only computations whose text differs are compared.
 
-        Raises InputError; HloSyntaxError for a text that is not HLO.
+        Raises InputError if a file cannot be read, and HloSyntaxError if it is not valid HLO.
         """
         if not self.index:
             return Changes(is_same_text=True)

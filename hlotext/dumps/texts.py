@@ -77,13 +77,17 @@ class ModuleFile:
         return self.compilation.age if self.compilation is not None else age_beside(self.path)
 
     def source(self) -> hlo.Source:
-        """The text with its name. Raises InputError."""
+        """The module text with its name. Raises InputError if it cannot be read."""
         if self.file is None:
             return read_source(self.path)
         return hlo.Source(self.file.text(), self.label)
 
     def load(self) -> hlo.Module:
-        """Loads the module. Raises InputError, also if there are several modules, and HloSyntaxError."""
+        """Loads the module.
+
+        Raises InputError if the file cannot be read or holds several modules, and HloSyntaxError if it is not valid
+        HLO.
+        """
         return hlo.load(self.path, only=True) if self.file is None else self.file.load()
 
     def load_all(self) -> Sequence[hlo.Module]:
@@ -152,14 +156,14 @@ def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last")
     """Yields the modules in files, dump folders and archives, in the order given.
 
     A file is used as it is, whatever its name; `-` is standard input. In a folder, XLA's files are recognized by name
-    and selected by `which`; any other file is used if it contains a module, except that a proto needs to have no text
-    of the same name, and a text named like one before optimization no other text. Everything else (memory reports,
-    thunks, kernels, options) is skipped.
+    and selected by `which`; any other file is used if it contains a module, except that a proto is skipped if there is
+    a text file of the same name, and a file named as a text before optimization is skipped if there is any other.
+    Everything else (memory reports, thunks, kernels, options) is skipped.
 
     Args:
         paths: Files, folders and archives.
-        which: Of each compilation, `last`: the final text, else the last one written; `ends`: the first and the final
-            text; `all`: every step.
+        which: Module texts to use from each compilation. `last` is the final text, or else the last one written; `ends`
+            is the first and the final text; `all` is every step.
 
     Raises:
         InputError: A path does not exist, or an archive cannot be read.

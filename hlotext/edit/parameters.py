@@ -49,7 +49,7 @@ def add_parameter(
 
     Raises:
         EditError: The operands of a caller do not correspond to parameters (`while`, `reduce` ...), or there is no
-            `value`; nothing is changed then.
+            `value`. Nothing is changed then.
     """
     module = computation._module
     if module is None:

@@ -24,7 +24,7 @@ def largest_difference(
 
     Floats narrower than f32 are widened. On several devices, each has its own arguments (see `execution.run`), and
     results are compared device by device; `devices=1` executes programs before partitioning as they are. Infinite if
-    arguments or results have different types. Raises NotExecutable with the reason.
+    arguments or results have different types. Raises NotExecutable, with the reason, if a module cannot be executed.
     """
     with Reference(before, seed=seed, devices=devices, timeout=timeout) as reference:
         return reference.distance(after)

@@ -137,12 +137,12 @@ def plain(module: Module, *, wide: bool = False, devices: int | None = None) -> 
     Args:
         module: A module of any stage. It is not modified.
         wide: Widen floats narrower than f32 to f32.
-        devices: 1 for a program before partitioning, whatever the header says; another number for a text that does not
-            name devices. A program with `shard_map` regions runs on the devices of their mesh, all with the same
-            arguments.
+        devices: Number of devices. Use 1 for a program before partitioning, whatever the header says, and another
+            number for module text that does not state it. A program with `shard_map` regions runs on the devices of
+            their mesh, all with the same arguments.
 
     Returns:
-        The text, with the types of its arguments and results.
+        The module text, with the types of its arguments and results.
 
     Raises:
         NotExecutable: An instruction cannot be executed on CPU, or its meaning is unknown; the message names it.

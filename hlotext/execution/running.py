@@ -43,23 +43,23 @@ def run(
 
     Args:
         module: The module. Backend-specific instructions are expanded if their meaning is known, else removed.
-        arguments: Arrays for the parameters of the entry, with tuples flattened; None for random ones. With several
-            devices, all get the same array, or each its own, stacked along a new first dimension. Random arguments
-            differ between devices unless the parameter's sharding (or `parameter_replication`) says that they are
-            replicated. A parameter without a sharding differs too, except integer and boolean scalars, which may
-            control loops.
+        arguments: Arrays for the parameters of the entry, with tuples flattened. None (the default) uses random arrays.
+            With several devices, either all get the same array, or each gets its own, stacked along a new first
+            dimension. Random arguments differ between devices unless the parameter's sharding (or
+            `parameter_replication`) says that they are replicated. A parameter without a sharding differs too, except
+            integer and boolean scalars, which may control loops.
         seed: Seed of the random arguments.
         wide: Widen floats narrower than f32 to f32.
-        devices: 1 for a program before partitioning; None for the number in the header; for a text without one, the
-            number of partitions. A program with `shard_map` runs on the devices of its mesh, all with the same
-            arguments.
+        devices: Number of devices; use 1 for a program before partitioning. None (the default) uses the number in the
+            header. For module text without such a number, give the number of partitions. A program with `shard_map`
+            runs on the devices of its mesh, all with the same arguments.
         timeout: Seconds for compilation and execution together.
 
     Returns:
         The arguments and results.
 
     Raises:
-        NotExecutable: The module cannot be executed; the message has the reason.
+        NotExecutable: The module cannot be executed. The message gives the reason.
     """
     text = plain(module, wide=wide, devices=devices)
     if arguments is None:

@@ -63,7 +63,7 @@ def smallest_difference(
 
     Args:
         before: The module before a change.
-        after: The module after it.
+        after: The module after the change.
         rtol: Relative tolerance.
         seed: Seed of the random arguments.
         timeout: Seconds per execution.

@@ -53,7 +53,10 @@ class RepairOutcome:
 
 @attrs.frozen(repr=False)
 class Finding(Value):
-    """A message about one place in a text, with a severity and a stable code. `Diagnostic` is an alias of this class."""
+    """A message about one place in HLO text, with a severity and a stable code.
+
+    `Diagnostic` is an alias of this class.
+    """
 
     code: str
     """Stable code such as `X101`."""
@@ -90,7 +93,8 @@ class Finding(Value):
     """FLOPs per run of the module, likewise; None if unknown."""
     waste: str = attrs.field(default="", kw_only=True)
     """Kind of waste, one of `hlotext.lint.WASTES`: `again`, `copied`, `sent`, `waited`, `held`, `dense`, `wide`, `small`,
-    `host`. Empty outside the linter, and for findings without a cost."""
+    `host`. Empty outside the linter, and for findings without a cost.
+    """
     seconds: float | None = attrs.field(default=None, kw_only=True)
     """Estimated time saved per run of the module by the repair, over all places; None if unknown."""
     peak_bytes: int | None = attrs.field(default=None, kw_only=True)

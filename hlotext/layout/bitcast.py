@@ -168,9 +168,9 @@ def decompose_bitcast(source: Shape, target: Shape) -> BitcastDecomposition | No
 def align_layouts(source: Shape, target: Shape) -> Shape | None:
     """Returns `target` with the layout that makes the reshape from `source` a bitcast; None if there is none.
 
-    XLA's `AlignLayouts`: dimensions of size 1 are set aside and become the most major, in descending order. Only the
-    order of dimensions is set, and the existing layout of `target` is ignored. None if the element counts differ; the
-    descending layout for arrays without elements. Raises LayoutError if the layout of `source` is invalid.
+    As in XLA's `AlignLayouts`, dimensions of size 1 become the most major, in descending order. Only the order of
+    dimensions is set, and the existing layout of `target` is ignored. Returns None if the element counts differ, and
+    the descending layout for arrays without elements. Raises LayoutError if the layout of `source` is invalid.
     """
     source_layout = layout_of(array_of(source))
     target = array_of(target).without_layout().with_default_layout()

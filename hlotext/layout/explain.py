@@ -299,7 +299,7 @@ class ArrayExplanation:
 
 @attrs.frozen
 class TupleExplanation:
-    """Explanation of a tuple's memory: its leaves with their bytes, and its tables of pointers.
+    """Explanation of a tuple's memory: the leaves with their sizes in bytes, and the tables of pointers.
 
     `str()` is the text for people.
     """

@@ -42,8 +42,8 @@ def to_memory(array: npt.ArrayLike, shape: Shape, fill: Any = 0) -> Array:
         are 0.
 
     Raises:
-        LayoutError: Invalid shape, an array of other dimensions, values that do not fit, or an element size that the
-            type cannot have.
+        LayoutError: The shape is invalid, the array has other dimensions, values do not fit, or the type cannot have
+            this element size.
     """
     place = placement(shape)
     width = _stored_width(place)
@@ -72,7 +72,7 @@ def from_memory(buffer: Any, shape: Shape) -> Array:
         A new array with the shape's dimensions and element type.
 
     Raises:
-        LayoutError: Invalid shape, or a buffer of another size.
+        LayoutError: The shape is invalid, or the buffer has another size.
     """
     place = placement(shape)
     width = _stored_width(place)

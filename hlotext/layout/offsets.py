@@ -33,7 +33,8 @@ def linear_indices(shape: Shape, indices: npt.ArrayLike) -> Integers:
         int64 positions of shape (...).
 
     Raises:
-        LayoutError: Invalid shape, indices that are not integers or have the wrong length, or an index out of bounds.
+        LayoutError: The shape is invalid, indices are not integers or have the wrong length, or an index is out of
+            bounds.
     """
     place = placement(shape)
     return _evaluate(place, _checked_indices(place, indices), scale=1)

@@ -140,8 +140,8 @@ def _map_arrays(change: Callable[[Shape], Shape], shape: Shape) -> Shape:
 def permute_dimensions(shape: Shape, permutation: Sequence[int]) -> Shape:
     """The shape whose dimension i is dimension `permutation[i]` of this one, laid out so that no element moves.
 
-    XLA's `PermuteDimensions`; tiles and the other parts of the layout are kept. Raises LayoutError if it is not a
-    permutation.
+    XLA's `PermuteDimensions`; tiles and the other parts of the layout are kept. Raises LayoutError if `permutation` is
+    not a permutation.
     """
     layout = layout_of(array_of(shape))
     check_permutation("the permutation", permutation, shape.rank)

@@ -99,7 +99,7 @@ def padding_by_dimension(shape: Shape) -> tuple[DimensionPadding, ...]:
     """Padding added by the first tile to each physical dimension, major to minor.
 
     Dimensions merged by `*` count as one. Later tiles may pad within the first one; that padding belongs to no
-    dimension and is only in `allocated_elements`. Errors: see `allocated_bytes`, for arrays.
+    dimension and is only in `allocated_elements`. Raises LayoutError as `allocated_bytes` does for arrays.
     """
     place = placement(shape)
     numbers: list[tuple[int, ...]] = [(dimension,) for dimension in place.major_to_minor]
@@ -170,7 +170,7 @@ def xla_linear_index(shape: Shape, index: Sequence[int]) -> int:
     """XLA's `LayoutUtil::LinearIndex`: applies the first tile only, and no tile for rank 1.
 
     Equals the element's position only for layouts with at most one tile (and rank other than 1); `linear_index` always
-    does. Errors: see `linear_index`; also a first tile with `*`.
+    does. Raises LayoutError as `linear_index` does, and for a first tile with `*`.
     """
     shape = array_of(shape)
     numbers = checked_index(shape, index)

@@ -60,7 +60,7 @@ def byte_ranges(
         max_runs: Maximum number of ranges.
 
     Raises:
-        LayoutError: Invalid shape, a range out of bounds, or more than `max_runs` ranges.
+        LayoutError: The shape is invalid, a range is out of bounds, or there are more than `max_runs` ranges.
     """
     place = placement(shape)
     bits = place.element_bits

@@ -54,10 +54,10 @@ def run(
 
     Args:
         module: The module.
-        config: Rules and thresholds; None for the defaults.
+        config: Rules and thresholds. None (the default) uses the default configuration.
         file: Name of the source in findings, for a module that was not parsed from text; excerpts are then op lines as
             printed.
-        compilation: The compilation whose final text this is; rules then know the causes of collectives.
+        compilation: The compilation that the module is the final text of. Rules then know the causes of collectives.
         select: Codes of rules, or their prefixes, in place of those that the configuration selects.
 
     Raises ConfigError for unknown codes.
@@ -169,7 +169,8 @@ def _priced(rule: Rule, report: Report, context: Context) -> tuple[float | None,
 
 def _subjects(report: Report, context: Context) -> Iterator[object]:
     """Yields the subjects of a report: its instruction, and for a collective the part of the program that needs it, by
-    operation and by Python line."""
+    operation and by Python line.
+    """
     yield report.instruction
     one = context.communication_of.get(report.instruction) if report.instruction is not None else None
     if one is not None:
@@ -204,7 +205,7 @@ class Linted:
 def lint_source(
     source: Source, config: Config | None = None, compilation: Compilation | None = None
 ) -> Linted:
-    """Lints a text of one or several modules: syntax errors (codes X), then findings of rules. Never raises on text.
+    """Lints HLO text of one or several modules: syntax errors (codes X), then findings of rules. Never raises on text.
 
     If there are syntax errors only those are reported, since rules would guess about an incomplete module.
     """
@@ -293,7 +294,8 @@ def _adopted(finding: Finding, rule: str, module: str = "") -> Finding:
 
 def _failures(failed: list[tuple[str, Exception]], module: Module, file: str) -> list[Finding]:
     """Findings of what raised an error: rules take for granted what the verifier checks, so of an ill-formed module the
-    verifier's error is reported, and which rules were not checked."""
+    verifier's error is reported, and which rules were not checked.
+    """
     if failed and (wrong := first_error(module)) is not None:
         unchecked = ", ".join(dict.fromkeys(what for what, _ in failed))
         note = f"not checked, since the module is ill-formed: {unchecked}"

@@ -90,7 +90,9 @@ class Context:
 
     @property
     def folders_chip(self) -> Chip | None:
-        """The chip named by the dump folder; None if it names none, or if there is only a text."""
+        """The chip named by the dump folder; None if the folder names no chip, or if the module is not from a dump
+        folder.
+        """
         return self.compilation.chip if self.compilation is not None else None
 
     @functools.cached_property
@@ -153,7 +155,7 @@ class Context:
 
     @functools.cached_property
     def arguments(self) -> tuple[Instruction, ...]:
-        """The parameters of the entry by number; to find them all of its instructions are looked at."""
+        """The parameters of the entry by number. Finding them visits all instructions of the entry."""
         return self.module.entry.parameters
 
     @functools.cached_property
@@ -343,10 +345,12 @@ class Rule:
     """True if it applies only to final (scheduled) modules: later passes remove earlier occurrences."""
     yields_to: ClassVar[frozenset[str]] = frozenset()
     """Codes that take precedence: if one is reported for the same instruction, or for the consumer of a collective, this
-    rule is not."""
+    rule is not.
+    """
     names_cause: ClassVar[bool] = False
     """True if reports state why the partitioner inserted a collective; for others `exchange_causes.with_cause` adds
-    it."""
+    it.
+    """
     former: ClassVar[tuple[str, ...]] = ()
     """Codes of former rules merged into this one, still accepted in configurations, comments and baselines."""
     fix: ClassVar[str] = ""
@@ -373,7 +377,7 @@ class Rule:
     def nearest(self, context: Context) -> tuple[str, str] | None:
         """The candidate closest to a finding in a module without findings, and the condition that it fails.
 
-        The candidate is the one that meets the most conditions of the rule's functions. None if there is no candidate.
+        This candidate meets the most conditions of the rule's functions. None if there is no candidate.
         """
         return None
 

@@ -50,10 +50,10 @@ class Silence:
 def explain_silence(
     source: Source, code: str, config: Config | None = None, compilation: Compilation | None = None
 ) -> list[Silence]:
-    """Explains, for each module of a text, why a rule reports nothing, or states that it does.
+    """Explains why a rule reports nothing, or states that it reports something, for each module in HLO text.
 
-    Raises KeyError if `code` is not that of a rule. `compilation` is the compilation whose final text this is, as in
-    `run`.
+    Raises KeyError if `code` is not the code of a rule. `compilation` is the compilation whose final text this is, as
+    in `run`.
     """
     result = read_tolerantly(source, infer_shape)
     if any(finding.severity is Severity.ERROR for finding in result.diagnostics):

@@ -9,7 +9,7 @@ from hlotext.matchers.pattern import Pattern, remembered
 
 @remembered
 def constant(value: Number | Literal | None = None, name: str | None = None) -> Pattern:
-    """Matches a constant; with a value, one whose elements all equal it in value and type (`m::Constant`).
+    """Matches a constant. If a value is given, all elements must equal it in value and type (`m::Constant`).
 
     `True` is a boolean, `1` an integer of any type, `1.0` a float. A `Literal` is compared bit by bit.
     """
@@ -25,7 +25,7 @@ def constant(value: Number | Literal | None = None, name: str | None = None) -> 
 
 
 def constant_scalar(value: Number | None = None, name: str | None = None) -> Pattern:
-    """Matches a scalar constant; with a value, one that equals it (`m::ConstantScalar`)."""
+    """Matches a scalar constant. If a value is given, the constant must equal it (`m::ConstantScalar`)."""
     return constant(value, name).with_rank(0)
 
 

@@ -98,7 +98,8 @@ class Assignment:
     """Instructions that are not in the text, by name, as shown in a file."""
     elements: Mapping[Instruction, str] = attrs.field(factory=dict)
     """Names in XLA's files of the get-tuple-elements that the text writes as `BASE#I`; one of them if there are
-    several."""
+    several.
+    """
 
     def __repr__(self) -> str:
         name = self.module.name if self.module is not None else "?"
@@ -220,11 +221,11 @@ def assign(
 
     Args:
         module: The module.
-        platform: `cpu`, `gpu` or `tpu`; None detects it from the text.
-        chip: The TPU chip, whose rules apply; None assumes one that fits the text.
+        platform: `cpu`, `gpu` or `tpu`. None (the default) detects it from the module text.
+        chip: The TPU chip whose rules apply. None (the default) assumes a chip that fits the module text.
         aliases: Aliases from output index to parameter number and index, replacing those of the header.
-        age: The XLA version whose rules apply: an XlaAge, a date or a jaxlib release ("0.10.2"); None detects it from
-            the text, else assumes the newest.
+        age: The XLA version whose rules apply: an XlaAge, a date or a jaxlib release ("0.10.2"). None (the default)
+            detects it from the module text, or else assumes the newest.
         places_fast_memory: Compute offsets in the fast memory of a TPU, which takes most of the time. If False they are
             omitted unless already known; everything else is the same.
 

@@ -36,9 +36,9 @@ def differences(read: Assignment, computed: Assignment) -> tuple[AssignmentDiffe
     """All differences between an assignment read from XLA's files and the computed one.
 
     Differences of values come before those of offsets. Ids of values and allocations are not compared, nor is the order
-    of positions and uses; values are identified by name, index and whether they are phis. If a text writes tuple elements as
-    `BASE#I`, it does not show when XLA extracts them: times are then counted without these instructions on both sides,
-    and a live range that ends with one is compared by its start only.
+    of positions and uses; values are identified by name, index and whether they are phis. Module text that writes tuple
+    elements as `BASE#I` does not show when XLA extracts them. Times are then counted without these instructions on both
+    sides, and a live range that ends at such an instruction is compared by its start only.
     """
     return tuple(_differences(read, computed))
 

@@ -69,7 +69,8 @@ class Message:
     `devices`, `sharding`, `shard-map`, `layout`, `arguments`, `shapes`, `types`, `carry`, `collective`, `lowering`, `tracer`,
     `callback`, `nan`, `custom-call`, `option`, `platform`, `cache`, `cache-key`, `deadlock`, `process`, `verifier`,
     `abort`, `internal`;
-    where nothing more is known the status in lower case, or `exception`."""
+    where nothing more is known the status in lower case, or `exception`.
+    """
     text: str
     """The first sentence, on one line."""
     status: str | None = None
@@ -107,7 +108,7 @@ class Message:
 
 @attrs.frozen
 class Messages(Sequence[Message]):
-    """The messages of a text, in order and without duplicates."""
+    """The messages of a log, in order and without duplicates."""
 
     messages: tuple[Message, ...] = ()
 

@@ -42,9 +42,8 @@ _KEY_END = re.compile(r"PERSISTENT\s+COMPILATION\s+CACHE\s+(?:MISS|HIT)\s+for\s+
 def read(text: str) -> Messages:
     """Finds messages of XLA's compilers and of JAX in a log, with or without prefixes, a traceback, or JSON lines.
 
-    Duplicates from several processes or chained exceptions are merged. Colors and hard line wraps are removed, the
-    latter in texts of up to 8 MiB; if a text can be unwrapped in several ways, the one that yields the most facts is
-    used.
+    Duplicates from several processes or chained exceptions are merged. Colors are removed, and so are hard line wraps
+    in logs of up to 8 MiB. If a log can be unwrapped in several ways, the result with the most facts is used.
     """
     readings = [_read(plain) for plain in plain_texts(text)]
     return Messages(tuple(map(_on_one_line, max(readings, key=_facts))))

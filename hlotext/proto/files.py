@@ -173,7 +173,10 @@ def _module_at(data: bytes, name: str, kind: str, span: Span) -> Module:
 
 
 def read_first(data: bytes | str, name: str = "") -> Module:
-    """Reads the only module of a file. Raises ProtoError, also for a trace with several modules; MissingProtobuf."""
+    """Reads the only module of a file.
+
+    Raises ProtoError if it cannot be read or is a trace with several modules, and MissingProtobuf.
+    """
     modules = read_modules(data, name)
     if len(modules) == 1:
         return modules[0]

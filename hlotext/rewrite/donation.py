@@ -31,13 +31,13 @@ def donate(
 
     Args:
         module: The module, modified in place.
-        buffers: For each argument, the element of the result that gets its buffer; `()` if the result is an array; None
-            for any result, chosen by XLA.
+        buffers: For each argument, the element of the result that gets its buffer. Use `()` if the result is an array,
+            and None to let XLA choose the result.
         kind: `may-alias` or `must-alias`, which requires callers to pass a buffer of their own.
 
     Raises:
-        EditError: No such argument or result, one of another type or size, or two arguments for one result; nothing is
-            changed then.
+        EditError: There is no such argument or result, their types or sizes differ, or one result is given to two
+            arguments. Nothing is changed then.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse('''HloModule m

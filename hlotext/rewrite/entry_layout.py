@@ -35,7 +35,7 @@ def change_entry_layout(
             where arrays are tiled, those without tiles get the TPU compiler's.
 
     Raises:
-        EditError: There is no such array, or the layout does not fit it; nothing is changed then.
+        EditError: There is no such array, or the layout does not fit it. Nothing is changed then.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("HloModule m, is_scheduled=true, entry_computation_layout={(f32[2,3]{1,0})->f32[2,3]{1,0}}\\n"

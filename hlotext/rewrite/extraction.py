@@ -18,7 +18,7 @@ from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination, remove_unrea
 
 
 def extract(instruction: Instruction, depth: int | None = None) -> Module:
-    """Extracts an instruction into a new module, with its operands up to a distance of `depth` (None: all).
+    """Extracts an instruction into a new module, with its operands up to a distance of `depth` (all if None).
 
     More distant values become parameters; called computations are copied. The original module is not modified. Raises
     EditError for an instruction without a shape or outside a module.

@@ -58,7 +58,7 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
         The new loop. The final value is its last element.
 
     Raises:
-        EditError: The state is not a tuple, or `step` returns another type; nothing is changed then.
+        EditError: The state is not a tuple, or `step` returns another type. Nothing is changed then.
     """
     module, shape = _state(loop)
     if start.shape is None:
@@ -103,7 +103,7 @@ def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
         The new loop.
 
     Raises:
-        EditError: A dropped value is needed, or the state cannot be decomposed; nothing is changed then.
+        EditError: A dropped value is needed, or the state cannot be decomposed. Nothing is changed then.
     """
     module, shape = _state(loop)
     count = len(shape.tuple_shapes)
@@ -134,9 +134,9 @@ def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
 def annotate_loop(loop: Instruction) -> Mapping[str, Any]:
     """Updates the annotations in a loop's backend config, such as `known_trip_count`, to match the loop.
 
-    For a loop whose start, step, limit or body was changed: compilers, and hlotext, trust `known_trip_count`,
-    `known_init_step` and `known_induction_variable`. Annotations that can no longer be derived are removed; other parts
-    of the config are kept.
+    Call this after changing the start, step, limit or body of a loop, since compilers and hlotext trust
+    `known_trip_count`, `known_init_step` and `known_induction_variable`. Annotations that can no longer be derived are
+    removed; other parts of the config are kept.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse('''
@@ -152,10 +152,10 @@ def annotate_loop(loop: Instruction) -> Mapping[str, Any]:
         loop: A while.
 
     Returns:
-        The config; empty if nothing can be derived and there was none.
+        The config. It is empty if nothing can be derived and there was no config.
 
     Raises:
-        EditError: It is not a while, or its config is not JSON.
+        EditError: The instruction is not a while, or its config is not JSON.
     """
     if loop.opcode != "while":
         raise EditError(f"{loop.name} is {loop.opcode}, not while")
@@ -293,7 +293,8 @@ def _sharding(
 
 def _tidied(editor: Loops, loop: Instruction, old: tuple[Computation, ...], notes: _Notes) -> Instruction:
     """The loop, without tuples that are only taken apart, and without the computations that it called before, whose names
-    its own take over."""
+    its own take over.
+    """
     home, module = loop.computation, editor.module
     assert home is not None
     places = home, body_of(loop), condition_of(loop)

@@ -36,7 +36,7 @@ def outline(
 
     Raises:
         EditError: A path leaves the instructions and comes back, or they include parameters or have control
-            dependencies; nothing is changed then.
+            dependencies. Nothing is changed then.
     """
     chosen = dict.fromkeys(instructions)
     computation = next(iter(chosen)).computation if chosen else None
@@ -164,7 +164,8 @@ def _inline(
 
 def _remove_own(module: Module, body: Computation) -> None:
     """Removes the body of a fusion that is gone, with the bodies that its own fusions had: what is right in a fusion need
-    not be outside of one."""
+    not be outside of one.
+    """
     waiting = [body]
     while waiting:
         computation = waiting.pop()

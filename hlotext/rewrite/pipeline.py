@@ -177,8 +177,8 @@ def _errors(module: Module) -> Counter[str]:
 def bisect(module: Module, passes: Sequence[Pass], is_good: Callable[[Module], bool]) -> Pass | None:
     """Finds the first pass after which a module is no longer good; None if it is good after all of them.
 
-    Runs prefixes of the passes on copies of the module: about log2(n) runs, assuming that a module that is not good
-    stays so. Raises ValueError if the module is not good to begin with.
+    Runs prefixes of the passes on copies of the module, about log2(n) of them. Assumes that a module that is no longer
+    good stays that way. Raises ValueError if the module is not good to begin with.
     """
     expect_module(module)
 

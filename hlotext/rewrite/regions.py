@@ -34,7 +34,7 @@ def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Ins
         The new value, which is also the new root if the old one was.
 
     Raises:
-        EditError: The new value has another type, outside `module.transaction(typed=False)`; nothing is changed then.
+        EditError: The new value has another type, outside `module.transaction(typed=False)`. Nothing is changed then.
     """
     home = value.computation
     if home is None or home.module is None:

@@ -29,7 +29,7 @@ def add_result(module: Module, value: Instruction) -> int:
         The index of the new result.
 
     Raises:
-        EditError: The value is not an array of the entry; nothing is changed then.
+        EditError: The value is not an array of the entry. Nothing is changed then.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  y = f32[4] sine(x)  ROOT r = f32[4] negate(y) }")
@@ -63,7 +63,7 @@ def remove_result(module: Module, number: int) -> None:
     """Removes an element of the program's result, with its layout, its donation and its entries in the header.
 
     The instructions that computed it are kept until the pass `dce`. Raises EditError, and changes nothing, if the
-    result is not a tuple; IndexError if there is no such element.
+    result is not a tuple. Raises IndexError if there is no such element.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  y = f32[4] sine(x)  ROOT r = (f32[4], f32[4]) tuple(x, y) }")

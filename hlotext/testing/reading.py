@@ -15,16 +15,16 @@ def module_of(value: Any) -> Module:
     """Converts any supported object to a module.
 
     Args:
-        value: An object lowered, compiled or exported by JAX; text or bytes; a path; or a module. A single-line string
-            that names a file is a path.
+        value: An object lowered, compiled or exported by JAX, HLO text, bytes, a path, or a module. A single-line
+            string that names an existing file is treated as a path.
 
     Returns:
         The module.
 
     Raises:
-        HloSyntaxError: It is not HLO.
-        InputError: It cannot be read, or has several modules.
-        TypeError: Unsupported type.
+        HloSyntaxError: The input is not valid HLO.
+        InputError: The input cannot be read, or holds several modules.
+        TypeError: The type of `value` is not supported.
     """
     if isinstance(value, Module):
         return value

@@ -37,13 +37,13 @@ def predict(
 
     Args:
         module: The module.
-        options: Compile options (`Compilation.options`); None for XLA's defaults.
-        platform: `cpu` or `gpu`; None detects it from the text.
-        memory: Result of `memory.assign` or `memory.load` for this module; None assigns it here. If that fails a note
-            says so, no thunk has a `previous` or `next`, and copies that depend on whether two buffers are the same are
-            assumed to be needed.
-        age: The XLA version: an XlaAge, a date or a jaxlib release ("0.10.2"); None detects it from the text, else
-            assumes the newest.
+        options: Compile options (`Compilation.options`). None uses XLA's defaults.
+        platform: `cpu` or `gpu`. None (the default) detects it from the module text.
+        memory: Result of `memory.assign` or `memory.load` for this module. None (the default) computes it. If that
+            fails, a note says so, no thunk has a `previous` or `next`, and copies that depend on whether two buffers
+            are the same are assumed to be needed.
+        age: The XLA version: an XlaAge, a date or a jaxlib release ("0.10.2"). None (the default) detects it from the
+            module text, or else assumes the newest.
 
     Raises:
         ThunkError: The module is not scheduled, has no entry, is recursive or otherwise invalid, or is for a platform

@@ -48,10 +48,10 @@ def load(place: str | os.PathLike[str]) -> Assignment:
             allocations. The other files are found next to it by name, compressed or not.
 
     Raises:
-        MemoryModelError: There is no such file, the folder has several modules, or the files are of another module than
-            the text (a ValueError).
+        MemoryModelError: There is no such file, the folder has several modules, or the files and the module text belong
+            to different modules (a ValueError).
         InputError: A file cannot be read.
-        HloSyntaxError: The text is not HLO.
+        HloSyntaxError: The module text is not valid HLO.
     """
     if (found := from_proto(place)) is not None:
         return found
@@ -74,7 +74,8 @@ def load_beside(place: str | None) -> tuple[Assignment | None, str]:
     """Loads the assignment from XLA's files next to a module's text, if they are complete enough.
 
     Returns:
-        The assignment and an empty text; or None, with the reason if there are files but one is missing or incomplete.
+        The assignment and an empty string. If there is no assignment, None, and the reason if there are files but
+        one of them is missing or incomplete.
     """
     if place is None or not companion_files.has_files(place):
         return None, ""
@@ -108,10 +109,10 @@ def read(texts: Mapping[str, str], module: Module | None = None) -> Assignment:
 
     Args:
         texts: Contents of the files, by suffix (`companion_files.SUFFIXES`).
-        module: Their module; None if only the files are known.
+        module: The module that the files belong to, or None if only the files are available.
 
     Raises:
-        MemoryModelError: A text is not such a file, or is of another module.
+        MemoryModelError: An entry of `texts` is not the contents of such a file, or belongs to another module.
     """
     notes = Notes()
     head, *rest = parted(texts.get(companion_files.ALLOCATIONS, ""))

@@ -19,8 +19,8 @@ def texts(assignment: Assignment) -> Mapping[str, str]:
     """Prints an assignment as XLA's four files, by suffix (`companion_files.SUFFIXES`).
 
     An assignment read from files is reproduced byte for byte in today's format, except for op lines, which are printed
-    from the text; in compact texts they lack the names of tuple elements. For a computed assignment, ids are hlotext's
-    own. Raises LayoutError for shapes of unknown size.
+    from the module text. In compact text they lack the names of tuple elements. For a computed assignment, ids are
+    hlotext's own. Raises LayoutError for shapes of unknown size.
     """
     names = Names(assignment)
     return {

@@ -62,22 +62,22 @@ def apply_rules(
         module: The module, modified in place.
         rules: Rules, tried in this order.
         driver: `worklist`, `post-order` or `once`.
-        computations: Computations to visit; None visits all.
+        computations: Computations to visit. None (the default) visits all.
         options: Value of `Rewrite.options`.
-        max_rewrites: Limit after which rules are assumed to undo each other; None: 8 per instruction of the module,
-            plus 1,000.
+        max_rewrites: Number of rewrites after which rules are assumed to undo each other. None (the default) allows 8
+            per instruction of the module, plus 1,000.
         listeners: Notified of each replacement.
         profile: Filled with time and counts by rule.
         on_refused: Reaction to an EditError in a rule of the worklist (a replacement of another type, a cycle): `warn`
             rolls the rewrite back and warns once per rule; `raise` ends the run.
-        verify: `equivalence` executes the module before and after on CPU (`hlotext[jax]`). If results differ everything
-            is rolled back; if the module cannot be executed, a warning is issued.
+        verify: `equivalence` executes the module before and after on CPU (`hlotext[jax]`). If results differ,
+            everything is rolled back. If the module cannot be executed, a warning is issued.
 
     Raises:
         RewriteError: The rules did not terminate, or results differ; the message names the first rewrite that changed
             them.
         PassLimitError: Rules that are applied once would make the module too large.
-        ValueError: Unknown driver or other choice.
+        ValueError: The driver or another choice is unknown.
     """
     expect_module(module)
     if driver not in DRIVERS:

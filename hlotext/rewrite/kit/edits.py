@@ -112,8 +112,9 @@ class Editor:
             like: Instruction to copy sharding, metadata and frontend attributes from (`SetupDerivedInstruction`); None
                 copies nothing.
             argument: The literal of a constant, or the number of a parameter.
-            computation: The computation to insert into; None: that of `place`, else that of the operands.
-            name: Requested name, made unique; None uses the opcode.
+            computation: The computation to insert into. None (the default) uses the computation of `place`, or else
+                that of the operands.
+            name: Requested name, made unique. None (the default) uses the opcode.
             original: The instruction that this is a copy of, if any; its opcode may then be unknown.
             attributes: Attributes by name.
         """
@@ -313,7 +314,8 @@ class Editor:
     def remove_unused(self, i: Instruction) -> int:
         """Removes an unused instruction, then operands that became unused and have no side effects.
 
-        Returns the number of removed instructions. XLA's `HloComputation::RemoveInstructionAndUnusedOperands`.
+        Returns the number of removed instructions. Corresponds to XLA's
+        `HloComputation::RemoveInstructionAndUnusedOperands`.
         """
         home = i.computation
         assert home is not None

@@ -81,7 +81,8 @@ class Rewrite(Editor):
 
 Result = Instruction | bool | None
 """Result of a rule: what takes the instruction's place. True, or the instruction itself: it was changed in place, or the
-rule has replaced it by an edit of the context. None and False: no change."""
+rule has replaced it by an edit of the context. None and False: no change.
+"""
 
 RewriteFunction = Callable[[Any], Result]
 """A function of a `Rewrite`, or of a subclass that a driver is given."""
@@ -159,9 +160,9 @@ def pattern(
     """Decorator that turns a function into a rewrite rule for a pattern, or for all instructions of some opcodes.
 
     Args:
-        wanted: The pattern, or opcodes; the function then inspects the instruction itself.
+        wanted: The pattern, or the opcodes. With opcodes, the function inspects the instruction itself.
         options: Instructions to look through.
-        name: Name of the rule in counts and messages; None uses the function's.
+        name: Name of the rule in counts and messages. None (the default) uses the function's name.
         handler: XLA function that the rule is modeled on.
 
     >>> from hlotext import matchers as m

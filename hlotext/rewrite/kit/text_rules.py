@@ -46,17 +46,18 @@ def rule(text: str, name: str | None = None) -> RewriteRule:
     The right side consists of captures, numbers, and operations with all attributes that they need. `, ...` after the
     attributes copies the remaining ones of the matched instruction; `$S` in place of a shape or attribute inserts what
     the left side captured. A number becomes a constant of the type and sizes that its place requires. Shapes are
-    inferred; where operands do not determine it, the shape of the last line is that of the matched instruction, and
-    others must be given, as in `f32[4] convert($x)`. New instructions copy the metadata of the matched instruction. A
-    line named as on the left, `%r = ...`, copies metadata and `, ...` from the instruction with that name.
+    inferred. If the operands do not determine a shape, the last line gets the shape of the matched instruction, and any
+    other line must give its shape, as in `f32[4] convert($x)`. New instructions copy the metadata of the matched
+    instruction. A line named as on the left, `%r = ...`, copies metadata and `, ...` from the instruction with that
+    name.
 
     Args:
         text: One or more op lines on each side, separated by line breaks or semicolons.
-        name: Name of the rule in counts and messages; None uses the text.
+        name: Name of the rule in counts and messages. None (the default) uses `text`.
 
     Raises:
-        PatternError: An unknown opcode, attribute or type, a name that the left side does not capture, or an operation
-            without its operands, attributes or shape. The message has the position.
+        PatternError: The rule has an unknown opcode, attribute or type, a name that the left side does not capture, or
+            an operation that lacks operands, attributes or a shape. The message gives the position.
 
     >>> import hlotext as hlo
     >>> from hlotext.rewrite import apply_rules

@@ -139,7 +139,7 @@ class PassOptionError(ValueError):
 def parse_passes(text: str, platform: str = "", age: Age = "") -> list[Pass]:
     """Parses a list of passes such as `dce,cse,algsimp{max_iterations=10}`. Raises PassOptionError.
 
-    `platform` (`cpu`, `gpu`, `tpu`) and `age` are set on passes that have such an option, unless the text sets it.
+    `platform` (`cpu`, `gpu`, `tpu`) and `age` are set on passes that have such options, unless the list sets them.
 
     >>> [str(p) for p in parse_passes("dce{computations=false},cse,algsimp", platform="gpu")]
     ['dce{computations=false}', 'cse', 'algsimp{platform=gpu}']

@@ -41,11 +41,11 @@ class Reduction:
 def reduce(module: Module, fails: Callable[[Module], bool], max_tests: int = 2000) -> Reduction:
     """Reduces a module to a smaller one for which `fails` still returns True. The given module is not modified.
 
-    Tries, from large to small, in every computation: a root further inside; groups of instructions (halved on failure)
-    replaced by parameters, by a loop's own state or by zeros; inlined branches, loops and calls; removal of unused loop
-    state and parameters; an operand in place of its user; removal of attributes and header fields; smaller arrays.
-    Stops when no step helps or after `max_tests` calls of `fails`. Every candidate is as valid according to `verify` as
-    the given module. Raises ValueError if the module does not fail to begin with.
+    Tries these steps in every computation, from large to small: a root further inside; groups of instructions (halved
+    on failure) replaced by parameters, by a loop's own state or by zeros; inlined branches, loops and calls; removal of
+    unused loop state and parameters; an operand in place of its user; removal of attributes and header fields; smaller
+    arrays. Stops when no step helps or after `max_tests` calls of `fails`. Every candidate is as valid according to
+    `verify` as the given module. Raises ValueError if the module does not fail to begin with.
     """
     expect_module(module)
     run = _Reducer(module.clone(), fails, max_tests)

@@ -153,17 +153,17 @@ def report_input(
 
     Args:
         path: The file or folder.
-        module: Name of the compilation in a folder; None uses the one with the largest final text, and `notes` says so
-            if there are several.
-        chip: The chip; None detects it.
-        platform: The platform; None detects it.
+        module: Name of the compilation in a folder. None uses the compilation with the largest final text, and `notes`
+            says so if there are several.
+        chip: The chip. None (the default) detects it.
+        platform: The platform. None (the default) detects it.
         mesh: The mesh; None uses the module's own.
 
     Raises:
         InputError: The path cannot be read.
-        HloSyntaxError: The text is not HLO.
+        HloSyntaxError: The input is not valid HLO.
         LookupError: The folder has no such module, or none at all.
-        ValueError: Unknown chip.
+        ValueError: The chip is unknown.
     """
     place = os.fspath(path)
     known = chip_named(chip) if isinstance(chip, str) else chip
