@@ -236,7 +236,7 @@ def load_all(
 ) -> Sequence[Module]:
     """Loads all modules of a file, in order; see `load`. The modules of a profiler's trace are read on access.
 
-    Raises InputError, HloSyntaxError.
+    Raises InputError if the file cannot be read, and HloSyntaxError if it is not valid HLO.
     """
     data, name = _data(place)
     if _syntax.source.inputs.is_binary(data):

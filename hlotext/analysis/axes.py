@@ -47,7 +47,7 @@ class FoundMesh:
 def mesh_of(module: Module, given: DeviceMesh | FoundMesh | None = None) -> FoundMesh | None:
     """The mesh of a module: the given one, else the first mesh in the text, else one inferred from replica groups.
 
-    None if there is no mesh. Raises ValueError if the number of devices of the given mesh is not the module's.
+    None if there is no mesh. Raises ValueError if the given mesh and the module have different numbers of devices.
     """
     if given is None:
         return _own_mesh(module)
@@ -115,7 +115,7 @@ def _meshes(module: Module) -> Iterator[tuple[DeviceMesh, MeshSource]]:
 def axes_of(module: Module, one: Communication, mesh: DeviceMesh | None) -> tuple[str, ...] | None:
     """The mesh axes of a communication; for a permute, the axis along which all pairs differ.
 
-    Empty for a single participant; None if unknown or if they do not match any axes.
+    Empty for a single participant. None if the participants are unknown or do not match any axes.
     """
     expect_module(module)
     if mesh is None:

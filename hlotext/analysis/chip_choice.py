@@ -60,11 +60,10 @@ def choose_chip(
     Args:
         module: The module.
         given: The chip set by the user.
-        named: The chip named by the dump folder. Ignored if it is of another platform than the module.
-        backend: The platform, if the text alone does not show it.
+        named: The chip named by the dump folder. Ignored if its platform is not the module's.
+        backend: The platform, if it cannot be determined from the module text.
 
-    Returns:
-        The chip and the reason; None if the chip is unknown and the platform is not TPU.
+    Returns: The chip and the reason. None if the chip is unknown and the platform is not TPU.
     """
     if given is not None:
         return ChipChoice(given, "given", (given.name,))
@@ -84,7 +83,8 @@ def choose_chip(
 def chip_or_default(
     module: Module, given: Chip | None = None, named: Chip | None = None, backend: Backend | None = None
 ) -> ChipChoice:
-    """Chooses a chip as `choose_chip` does, else assumes the usual one of the platform; TPU v5e if that is unknown too."""
+    """Chooses a chip as `choose_chip` does, or else assumes the platform's default, or TPU v5e if the platform is
+    unknown too."""
     choice = choose_chip(module, given, named, backend)
     if choice is not None:
         return choice

@@ -113,7 +113,7 @@ class Communication:
 
         With n devices: (n-1)/n of the result for all-gather, (n-1)/n of the operands for reduce-scatter and all-to-all,
         twice that for all-reduce; all of the operands for permutes, broadcasts and sends, on a device that is a source.
-        An upper bound for ragged-all-to-all. None if n matters and is unknown.
+        This is an upper bound for ragged-all-to-all. None if the formula needs n and n is unknown.
         """
         return self.wire_bytes_by("ring")
 
@@ -130,7 +130,8 @@ class Communication:
 
     @property
     def is_host_transfer(self) -> bool:
-        """True for what a device exchanges with its host, such as callbacks: no other device takes part."""
+        """True for an exchange between a device and its host, such as a callback, in which no other device takes
+        part."""
         return self.link is Interconnect.HOST
 
     @property
@@ -146,7 +147,7 @@ class Communication:
 
 @fact
 def communications(module: Module) -> tuple[Communication, ...]:
-    """All communications, in the order of the text. One implemented by a chain of fusions counts once.
+    """All communications, in the order of the text. A communication implemented by a chain of fusions counts once.
 
     A send/recv pair that implements a collective between slices (Megascale) counts as one.
     """

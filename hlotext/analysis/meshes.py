@@ -73,7 +73,8 @@ class DeviceMesh:
 
     @classmethod
     def of(cls, mesh: Mesh) -> DeviceMesh:
-        """Creates the mesh of a sharding or of replica groups. Raises ValueError if the device ids do not fit it."""
+        """Creates the mesh of a sharding or of replica groups. Raises ValueError if the device ids do not fit the
+        mesh."""
         ids = mesh.device_assignment
         order = tuple(itertools.islice(ids.devices(), MOST_DEVICES + 1)) if ids is not None else None
         return cls(mesh.axis_names, mesh.axis_sizes, order)

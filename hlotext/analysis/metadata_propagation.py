@@ -84,7 +84,7 @@ class Propagated(Mapping[Instruction, tuple[T, MetadataSource]], Generic[T]):
 
 
 def propagated(module: Module, own: Callable[[Instruction], T | None]) -> Propagated[T]:
-    """Metadata of each instruction: its own, else propagated from its neighbors, callers first.
+    """Metadata of each instruction: its own, or else propagated from neighboring instructions, callers first.
 
     Takes time linear in the module. Arguments of the module, and instructions without any source nearby, are omitted.
 

@@ -56,7 +56,7 @@ def array_bytes(shape: Shape) -> tuple[int, int] | None:
 
 
 def arrays_of(shape: Shape | None) -> tuple[tuple[tuple[int, ...], Shape], ...]:
-    """The arrays in a shape with their shape indices. A buffer counts as the array inside; tokens are omitted."""
+    """The arrays in a shape with their shape indices. A buffer counts as the array it holds; tokens are omitted."""
     if shape is None:
         return ()
     return (((), shape),) if shape.is_array else _arrays_inside(shape)

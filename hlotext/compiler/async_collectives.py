@@ -107,7 +107,7 @@ class ConvertAsyncCollectivesToSync(Pass):
 
 
 def async_collective_creator(module: Module, *, age: Age | None = None) -> Outcome:
-    """Models `AsyncCollectiveCreator`: which collectives become asynchronous, with a decision for each.
+    """Models `AsyncCollectiveCreator`, which makes collectives asynchronous, with a decision for each collective.
 
     `age` is the XLA version to model. None (the default) detects it from the module text.
     """

@@ -157,7 +157,7 @@ def special_copies(module: Module, platform: str | None = None) -> Outcome:
 def post_scheduling_copies(module: Module, *, age: Age | None = None) -> Outcome:
     """Models the GPU copy passes that run after scheduling.
 
-    Raises MemoryModelError, and ValueError if the module is not scheduled.
+    Raises MemoryModelError if the buffers cannot be determined, and ValueError if the module is not scheduled.
     """
     expect_module(module)
     return _on_copy(module, lambda copy: _after_schedule(copy, age_for(module, age)))

@@ -99,7 +99,8 @@ class MemoryScheduler(Pass):
 def schedule(module: Module, platform: str | None = None) -> Outcome:
     """Models scheduling for a platform, with a decision and the memory for each scheduler.
 
-    The existing order of the text matters only for ties. Raises MemoryModelError, ValueError.
+    The existing order of instructions matters only for ties. Raises MemoryModelError if the buffers cannot be
+    determined, and ValueError for an unknown platform.
     """
     expect_module(module)
     copy = module.clone()
@@ -131,7 +132,7 @@ def schedule(module: Module, platform: str | None = None) -> Outcome:
 def schedules(module: Module, platform: str | None = None) -> tuple[Candidate, ...]:
     """Candidate schedules: the order and live bytes of each scheduler, and those of the existing order of the text.
 
-    Raises MemoryModelError, ValueError.
+    Raises MemoryModelError if the buffers cannot be determined, and ValueError for an unknown platform.
     """
     return candidates(module, platform)
 

@@ -68,7 +68,8 @@ class InstructionTime:
 
     @property
     def weight(self) -> float:
-        """Seconds over all executions with fast-memory traffic at the rate of main memory: a ranking, not a bound."""
+        """Seconds over all executions with fast-memory traffic at the rate of main memory. Used for ranking; not a
+        bound."""
         return self.least.weight * self.runs
 
     @property
@@ -176,8 +177,8 @@ class Estimate:
     def is_bound(self) -> bool:
         """True if the estimate is a lower bound.
 
-        Not before optimization, when operations are charged for memory traffic that fusion will remove, nor if a kernel
-        may execute fewer branches than were counted.
+        False before optimization, when operations are charged for memory traffic that fusion will remove, and if a
+        kernel may execute fewer branches than were counted.
         """
         return is_optimized(self.module) and not self.at_most_calls
 

@@ -82,7 +82,8 @@ class LowerBound:
 
     @property
     def weight(self) -> float:
-        """Seconds with fast-memory traffic at the rate of main memory. Not a bound: a ranking, as in the TPU compiler."""
+        """Seconds with fast-memory traffic at the rate of main memory. Used for ranking, as in the TPU compiler; not a
+        bound."""
         return max(self.seconds, (self.memory or 0.0) + self.fast)
 
     @property

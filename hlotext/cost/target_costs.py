@@ -103,8 +103,8 @@ class TargetCosts:
     def work(self, instruction: Instruction, work: OpCost) -> OpCost | None:
         """The cost of a call; None if the table has no row for its target.
 
-        `work` is that of a call that reads its operands and writes its results, used for figures that the row lacks.
-        Raises CannotCountError if a formula has no value for the call.
+        `work` is the cost of a call that reads its operands and writes its results. It is used for figures that the row
+        lacks. Raises CannotCountError if a formula has no value for the call.
         """
         cost = self.of(str(instruction.attributes.get("custom_call_target", "")))
         if cost is None:
@@ -123,7 +123,7 @@ def target_costs(table: Mapping[str, object]) -> TargetCosts:
     """Creates a table of costs from a mapping: `{"my_kernel": {"flops": "2 * elements(results[0])"}}`.
 
     The figures are `flops`, `transcendentals` and `bytes`. Missing figures are 0, except that `bytes` defaults to the
-    bytes of operands and results. Raises ValueError, naming the target.
+    bytes of operands and results. Raises ValueError, naming the target, for an invalid figure.
     """
     rows = []
     for target, row in table.items():

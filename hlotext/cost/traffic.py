@@ -49,8 +49,8 @@ class CollectiveTraffic:
     def total(self) -> int | None:
         """Bytes over all executions.
 
-        With unknown execution counts: the maximum that conditionals allow, and one iteration of loops of unknown trip
-        count.
+        If execution counts are unknown, conditionals count their maximum, and loops of unknown trip count one
+        iteration.
         """
         most = self.communication.most_runs if self.runs is None else self.runs
         return None if self.sent is None else self.sent * (1 if most is None else most)
@@ -144,7 +144,7 @@ def traffic(
 ) -> Traffic:
     """Communication traffic of one device in one run of a module, scaled by trip counts.
 
-    Raises ValueError if the size of the mesh is not the module's, and for an unknown algorithm.
+    Raises ValueError if the mesh and the module have different numbers of devices, and for an unknown algorithm.
     """
     found = mesh_of(module, mesh)
     lines = source_locations(module)

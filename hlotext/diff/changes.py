@@ -164,7 +164,8 @@ class Changes(Sequence[Change]):
         return sorted(found.items(), key=lambda entry: -len(entry[1]))
 
     def folded(self) -> list[tuple[str, list[Change]]]:
-        """Changes in a few titled groups, most frequent first: those with the same differing parts, over all opcodes.
+        """Changes in a few titled groups, most frequent first. A group has the changes with the same differing parts,
+        over all opcodes.
 
         Results that changed size by the same factor form one group whatever else differs, since the rest mostly follows
         from that.

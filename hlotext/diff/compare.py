@@ -58,7 +58,7 @@ class Diff:
 
     @property
     def is_equal(self) -> bool:
-        """True if both modules compute the same, ignoring names, ids, metadata and the order of independent operations."""
+        """True if the modules are equal, ignoring names, ids, metadata and the order of independent operations."""
         return not self.changes
 
     @functools.cached_property

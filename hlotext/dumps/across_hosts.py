@@ -90,7 +90,7 @@ class HostReport:
 
     @property
     def verdict(self) -> Verdict:
-        """`same`; `local` if only programs that run on a single host differ; else `different`. Order is ignored."""
+        """`same`, `local` if only programs that run on a single host differ, or `different`. Order is ignored."""
         kinds = {finding.kind for finding in self.findings} - {"order"}
         if not kinds:
             return "same"

@@ -121,9 +121,9 @@ class Compilation:
         """The states of the module in order: before optimization, after each dumped pass, and at the end.
 
         Includes the steps of the compilation that this one continues (`earlier`). Where there is only a proto, it is
-        used in place of the text. On TPU, the text after code generation follows the final one. States that XLA writes
-        again under another name (after partitioning; around buffer assignment) are steps only if no other file shows
-        them.
+        used in place of the text. On TPU, the text after code generation follows the final one. XLA writes some states
+        twice, under different names (after partitioning and around buffer assignment). Such a second file is a step
+        only if no other file has the state.
         """
         steps = self._own_files()
         if self.earlier is not None:
@@ -169,12 +169,18 @@ class Compilation:
 
     @property
     def before(self) -> hlo.Module | None:
-        """The module before optimization; None if it was not dumped. Raises InputError, HloSyntaxError."""
+        """The module before optimization; None if it was not dumped.
+
+        Raises InputError if the file cannot be read, and HloSyntaxError if it is not valid HLO.
+        """
         return None if self.first is None else self.first.module
 
     @property
     def after(self) -> hlo.Module | None:
-        """The module after optimization; None if the compilation ended early. Raises InputError, HloSyntaxError."""
+        """The module after optimization; None if the compilation ended early.
+
+        Raises InputError if the file cannot be read, and HloSyntaxError if it is not valid HLO.
+        """
         return None if self.last is None else self.last.module
 
     def timeline(self, stage: str | None = None) -> Iterator[TimelineEntry]:
@@ -192,7 +198,8 @@ class Compilation:
     def identity(self) -> Identity:
         """Identity of operations over all steps. Texts are read once and not kept.
 
-        `births`, `why`, `trace`, `introduced` and `copies` are views of it. Raises InputError, HloSyntaxError.
+        `births`, `why`, `trace`, `introduced` and `copies` are views of it. Raises InputError if the dump cannot be
+        read, and HloSyntaxError if it does not hold valid HLO.
         """
         return dumps.identity.Identity(self)
 
@@ -217,7 +224,8 @@ class Compilation:
     def introduced(self, name: str) -> Step | None:
         """The step in which an instruction of the final text first appears, following renames.
 
-        None if the final text has no instruction of this name. Raises InputError, HloSyntaxError.
+        None if the final text has no instruction of this name. Raises InputError if the dump cannot be read, and
+        HloSyntaxError if it does not hold valid HLO.
         """
         birth = self.births([name]).get(name.removeprefix("%"))
         return None if birth is None else birth.step

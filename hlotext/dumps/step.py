@@ -47,7 +47,7 @@ class Step:
 
     @property
     def is_pass(self) -> bool:
-        """True for the dump of a pass or of a pipeline's start; False for the first and final texts."""
+        """True for the dump of a pass or of a pipeline's start; False for the first and the final module text."""
         return self.number is not None
 
     @property
@@ -63,7 +63,10 @@ class Step:
 
     @functools.cached_property
     def module(self) -> hlo.Module:
-        """The module, read on first access. Raises InputError, HloSyntaxError."""
+        """The module, read on first access.
+
+        Raises InputError if the file cannot be read, and HloSyntaxError if it is not valid HLO.
+        """
         return self.file.load()
 
     @functools.cached_property
@@ -83,7 +86,7 @@ class Step:
     def gone(self) -> Mapping[tuple[str, object], Sequence[str]]:
         """Opcode and name of operations whose names disappear in this step, by op_name and stack frame.
 
-        Raises InputError, HloSyntaxError.
+        Raises InputError if a file cannot be read, and HloSyntaxError if it is not valid HLO.
         """
         found: dict[tuple[str, object], list[str]] = {}
         if self.index:

@@ -91,7 +91,10 @@ class ModuleFile:
         return hlo.load(self.path, only=True) if self.file is None else self.file.load()
 
     def load_all(self) -> Sequence[hlo.Module]:
-        """Loads all modules of the file. Raises InputError, HloSyntaxError."""
+        """Loads all modules of the file.
+
+        Raises InputError if the file cannot be read, and HloSyntaxError if it is not valid HLO.
+        """
         if self.file is not None:
             return (self.file.load(),)
         try:

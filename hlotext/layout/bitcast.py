@@ -28,8 +28,8 @@ def transpose_is_bitcast(
 ) -> bool:
     """True if the transpose with `target.dimensions[i] = source.dimensions[permutation[i]]` moves no element.
 
-    XLA's `TransposeIsBitcast`. False if the sizes do not match such a transpose. Raises LayoutError for invalid
-    layouts.
+    Corresponds to XLA's `TransposeIsBitcast`. Returns False if the sizes do not match such a transpose. Raises
+    LayoutError for invalid layouts.
     """
     order, target_order = (
         layout_of(array_of(source)).minor_to_major,
@@ -45,9 +45,9 @@ def transpose_is_bitcast(
 def reshape_is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = False) -> bool:
     """True if a reshape leaves every element in place.
 
-    XLA's `ReshapeIsBitcast`. Takes time linear in the rank: one step along each dimension longer than 1, of either
-    side, must have the same stride in memory as the same row-major step in the other shape. True for arrays without
-    elements.
+    Corresponds to XLA's `ReshapeIsBitcast`, and takes time linear in the rank. In either shape, one step along each
+    dimension longer than 1 must have the same stride in memory as the same row-major step in the other shape. Always
+    true for arrays without elements.
     """
     layout_of(array_of(source))
     layout_of(array_of(target))
@@ -85,7 +85,7 @@ def _row_major_strides(dimensions: tuple[int, ...]) -> list[int]:
 def deduce_transpose_dimensions(source: Shape, target: Shape) -> Permutation | None:
     """The permutation that makes the transpose from `source` to `target` a bitcast; None if there is none.
 
-    XLA's `DeduceTransposeDimensionsForBitcast`; element types are not compared.
+    Corresponds to XLA's `DeduceTransposeDimensionsForBitcast`. Element types are not compared.
     """
     order, target_order = (
         layout_of(array_of(source)).minor_to_major,
@@ -100,7 +100,7 @@ def deduce_transpose_dimensions(source: Shape, target: Shape) -> Permutation | N
 def is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = False) -> bool:
     """True if a single reshape or transpose that moves no data leads from `source` to `target`.
 
-    XLA's `IsReshapeOrTransposeBitcast`. There are other bitcasts: see `decompose_bitcast`.
+    Corresponds to XLA's `IsReshapeOrTransposeBitcast`. There are other bitcasts; see `decompose_bitcast`.
     """
     if not _same_type(source, target, ignore_element_type):
         return False
@@ -140,8 +140,8 @@ BitcastDecomposition = BitcastReshape | BitcastTranspose | BitcastTransposeResha
 def decompose_bitcast(source: Shape, target: Shape) -> BitcastDecomposition | None:
     """Decomposes a bitcast into a reshape, else a transpose, else a transpose, a reshape and another transpose.
 
-    XLA's `DecomposeBitcast`; element types and tiles are not compared. None if the element counts differ, so that it is
-    not a bitcast (XLA aborts).
+    Corresponds to XLA's `DecomposeBitcast`. Element types and tiles are not compared. Returns None if the element
+    counts differ, in which case there is no bitcast (XLA aborts).
     """
     if reshape_is_bitcast(source, target, ignore_element_type=True):
         return BitcastReshape()

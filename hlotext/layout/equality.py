@@ -28,7 +28,7 @@ def layouts_equal(a: Layout, b: Layout, *, minor_to_major_only: bool = False) ->
 
 @attrs.frozen
 class Relation:
-    """A way to compare shapes; each flag ignores something.
+    """A way to compare shapes. Each flag makes the comparison ignore one property.
 
     Tuples are compared element by element.
     """

@@ -22,7 +22,7 @@ def _physical(shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def multidimensional_index_to_linear_index(shape: Shape, index: Sequence[int]) -> int:
     """Linear index of an element in layout order, ignoring tiles and padding.
 
-    Errors: see `linear_index`.
+    Raises LayoutError as `linear_index` does.
     """
     order, sizes = _physical(shape)
     numbers = checked_index(shape, index)
@@ -82,7 +82,7 @@ def compare_indices(a: Sequence[int], b: Sequence[int]) -> int:
 def bump_index(shape: Shape, index: Sequence[int]) -> tuple[int, ...] | None:
     """The next index in logical row-major order (the last dimension fastest); None after the last one.
 
-    XLA's `BumpIndices`, which does not look at the layout. Errors: see `linear_index`.
+    Corresponds to XLA's `BumpIndices`, which ignores the layout. Raises LayoutError as `linear_index` does.
     """
     numbers = list(checked_index(array_of(shape), index))
     for dimension in range(shape.rank - 1, -1, -1):

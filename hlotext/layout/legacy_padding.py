@@ -23,7 +23,7 @@ from hlotext.layout.tiling import index_at, linear_index
 def padded_shape(shape: Shape, padded_dimensions: Sequence[int]) -> Shape:
     """The array shape with padded sizes, one per logical dimension.
 
-    Raises LayoutError for the wrong number of sizes, and for one that is smaller than the dimension.
+    Raises LayoutError for the wrong number of sizes, and for a size that is smaller than the dimension.
     """
     shape = array_of(shape)
     if len(padded_dimensions) != shape.rank:
@@ -41,14 +41,17 @@ def padded_shape(shape: Shape, padded_dimensions: Sequence[int]) -> Shape:
 def padded_linear_index(shape: Shape, padded_dimensions: Sequence[int], index: Sequence[int]) -> int:
     """Position of an element, in elements, with legacy padding fields.
 
-    `f32[2,3]{0,1}` padded to [3,5] has (i, j) at i + 3*j.
+    For example, in `f32[2,3]{0,1}` padded to [3,5], the element (i, j) is at position i + 3*j.
     """
     checked_index(array_of(shape), index)
     return linear_index(padded_shape(shape, padded_dimensions), index)
 
 
 def padded_index_at(shape: Shape, padded_dimensions: Sequence[int], position: int) -> tuple[int, ...] | None:
-    """The logical index at a position, with legacy padding fields; None for padding. Errors: see `index_at`."""
+    """The logical index at a position, with legacy padding fields; None for padding.
+
+    Raises LayoutError as `index_at` does.
+    """
     index = index_at(padded_shape(shape, padded_dimensions), position)
     if index is None or any(number >= size for number, size in zip(index, shape.dimensions, strict=True)):
         return None

@@ -113,7 +113,7 @@ def update_element_size(shape: Shape, pack: bool = True) -> Shape:
 def change_element_type(shape: Shape, type_: ElementType | str) -> Shape:
     """The shape with another element type, in every array of a tuple. The layout is kept, except `E`.
 
-    XLA's `ChangeElementType`: `E` becomes 0 unless the new type is narrower than a byte and not `pred`.
+    As in XLA's `ChangeElementType`, `E` becomes 0 unless the new type is narrower than a byte and not `pred`.
     """
     new = element_type(type_) if isinstance(type_, str) else type_
 
@@ -140,8 +140,8 @@ def _map_arrays(change: Callable[[Shape], Shape], shape: Shape) -> Shape:
 def permute_dimensions(shape: Shape, permutation: Sequence[int]) -> Shape:
     """The shape whose dimension i is dimension `permutation[i]` of this one, laid out so that no element moves.
 
-    XLA's `PermuteDimensions`; tiles and the other parts of the layout are kept. Raises LayoutError if `permutation` is
-    not a permutation.
+    Corresponds to XLA's `PermuteDimensions`. Tiles and the other parts of the layout are kept. Raises LayoutError if
+    `permutation` is not a permutation.
     """
     layout = layout_of(array_of(shape))
     check_permutation("the permutation", permutation, shape.rank)
@@ -157,8 +157,8 @@ def permute_dimensions(shape: Shape, permutation: Sequence[int]) -> Shape:
 def normalize(shape: Shape) -> Shape:
     """The shape with its dimensions in physical order and the descending layout: the same bytes, row-major.
 
-    `f32[10,20,30]{2,0,1}` becomes `f32[20,10,30]{2,1,0}`; tiles and the other parts of the layout are kept. XLA's
-    `MakeShapeWithDescendingLayoutAndSamePhysicalLayout`. Raises LayoutError for an invalid layout.
+    `f32[10,20,30]{2,0,1}` becomes `f32[20,10,30]{2,1,0}`; tiles and the other parts of the layout are kept. Corresponds
+    to XLA's `MakeShapeWithDescendingLayoutAndSamePhysicalLayout`. Raises LayoutError for an invalid layout.
     """
     return permute_dimensions(shape, layout_of(array_of(shape)).minor_to_major[::-1])
 
@@ -212,7 +212,8 @@ def prepend_major_dimension(shape: Shape, size: int) -> Shape:
 def move_dimension_to_major(shape: Shape, number: int) -> Shape:
     """The shape with one dimension moved to the most major position; other parts of the layout are dropped.
 
-    XLA's `ShapeUtil::MoveDimToMajor`. A shape where it is already most major is returned unchanged.
+    Corresponds to XLA's `ShapeUtil::MoveDimToMajor`. A shape whose dimension is already most major is returned
+    unchanged.
     """
     number = dimension_number(shape, number)
     layout = layout_of(array_of(shape))
@@ -310,8 +311,8 @@ def leaf_count(shape: Shape) -> int:
 def byte_strides(shape: Shape) -> tuple[int, ...]:
     """Byte stride of each logical dimension, ignoring tiles and `E` (XLA's `ByteStrides`).
 
-    For untiled, unpacked arrays: the strides of `f32[2,3]{0,1}` are (4, 8). Raises LayoutError for an invalid layout
-    and for strides above 2^63 - 1.
+    Meaningful for untiled, unpacked arrays only. For example, the strides of `f32[2,3]{0,1}` are (4, 8). Raises
+    LayoutError for an invalid layout and for strides above 2^63 - 1.
     """
     strides = [0] * shape.rank
     stride = array_of(shape).element_type.byte_width

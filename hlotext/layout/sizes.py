@@ -30,7 +30,7 @@ from hlotext.layout.tiling import placement
 def allocated_elements(shape: Shape) -> int:
     """Number of elements allocated for an array, including tile padding and tail padding `L(n)`.
 
-    Errors: see `allocated_bytes`.
+    Raises LayoutError as `allocated_bytes` does.
     """
     return placement(shape).allocated_elements
 
@@ -38,9 +38,9 @@ def allocated_elements(shape: Shape) -> int:
 def allocated_bytes(shape: Shape) -> int:
     """Bytes allocated for an array: all tiles, then tail padding, then packing, rounded up once.
 
-    Dynamic dimensions count with their bounds. For a tuple, the sum over its arrays, without index tables
-    (`IndexTable`); 0 for tokens and opaque values. Raises LayoutError for an invalid shape, an unbounded dimension, and
-    sizes above 2^63 - 1.
+    Dynamic dimensions count with their bounds. For a tuple, this is the sum over its arrays, without index tables
+    (`IndexTable`); for tokens and opaque values, it is 0. Raises LayoutError for an invalid shape, an unbounded
+    dimension, and sizes above 2^63 - 1.
     """
     total = sum(size for _, _, size in leaf_bytes(shape))
     return bytes_for("the shape", total, 8, shape)
@@ -49,7 +49,7 @@ def allocated_bytes(shape: Shape) -> int:
 def leaf_bytes(shape: Shape) -> Iterator[tuple[tuple[int, ...], Shape, int]]:
     """Yields the shape index, shape and allocated bytes of every leaf, left to right.
 
-    Errors: see `allocated_bytes`.
+    Raises LayoutError as `allocated_bytes` does.
     """
     for index, leaf in shape.leaves():
         holds_elements = not (leaf.is_token or leaf.is_opaque)
@@ -59,8 +59,8 @@ def leaf_bytes(shape: Shape) -> Iterator[tuple[tuple[int, ...], Shape, int]]:
 def unpadded_bytes(shape: Shape, pointer_bytes: int = 8) -> int:
     """Bytes as counted by XLA's `ShapeUtil::ByteSizeOf`: without tiles and padding, but with `E(n)`.
 
-    A tuple counts only its table of pointers, an opaque value one pointer, a token 0. A buffer, which XLA rejects here,
-    counts as the array inside. Errors: see `allocated_bytes`.
+    A tuple counts as its table of pointers alone, an opaque value as one pointer, and a token as 0. A buffer, which XLA
+    rejects here, counts as the array that it holds. Raises LayoutError as `allocated_bytes` does.
     """
     if shape.is_tuple:
         return bytes_for("the tuple", len(shape.tuple_shapes), 8 * pointer_bytes, shape)
@@ -80,7 +80,7 @@ def padding_bytes(shape: Shape) -> int:
 
 
 def padding_ratio(shape: Shape) -> float:
-    """Ratio of allocated to unpadded bytes: 1.0 without padding, 64.0 for "64x". 1.0 for an empty array."""
+    """Ratio of allocated to unpadded bytes: 1.0 without padding or for an empty array, 64.0 for "64x"."""
     allocated = allocated_bytes(shape)
     return allocated / (allocated - padding_bytes(shape)) if allocated else 1.0
 

@@ -219,13 +219,13 @@ def linear_index(shape: Shape, index: Sequence[int]) -> int:
 def bit_offset(shape: Shape, index: Sequence[int]) -> int:
     """Bit offset of an element from the start of the array; the first element in a byte occupies its low bits.
 
-    Errors: see `linear_index`.
+    Raises LayoutError as `linear_index` does.
     """
     return linear_index(shape, index) * placement(shape).element_bits
 
 
 def byte_offset(shape: Shape, index: Sequence[int]) -> int:
-    """Byte offset of an element from the start of the array. Errors: see `linear_index`.
+    """Byte offset of an element from the start of the array. Raises LayoutError as `linear_index` does.
 
     A dynamic array with a metadata prefix `M(n)` starts n bytes into its buffer; the prefix is not counted here.
     """

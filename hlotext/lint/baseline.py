@@ -16,7 +16,7 @@ _VERSION = 1
 
 
 class BaselineError(ValueError):
-    """Not a baseline file; the message is one line that names the file."""
+    """The file is not a baseline. The message is one line that names the file."""
 
 
 @attrs.frozen

@@ -23,7 +23,7 @@ SHARES = ("warn", "note", "warn_peak", "note_peak", "floor_seconds", "floor_byte
 
 
 class ConfigError(ValueError):
-    """Invalid configuration; the message is one line that names the problem."""
+    """The configuration is invalid. The message is one line that names the problem."""
 
 
 def _codes_now(codes: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -53,7 +53,8 @@ def _rules_now(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[s
 
 @attrs.frozen
 class Config:
-    """Lint configuration: selected rules, by path, and their thresholds. A code prefix such as `C` selects a family."""
+    """Lint configuration: the rules selected for each path, and their thresholds. A code prefix such as `C` selects a
+    family."""
 
     select: tuple[str, ...] | None = attrs.field(default=None, converter=_codes_now)
     """Selected codes; None for the rules that are on by default."""

@@ -207,7 +207,7 @@ def lint_source(
 ) -> Linted:
     """Lints HLO text of one or several modules: syntax errors (codes X), then findings of rules. Never raises on text.
 
-    If there are syntax errors only those are reported, since rules would guess about an incomplete module.
+    If there are syntax errors, only those are reported, since rules would have to guess about an incomplete module.
     """
     config = config or Config()
     result = read_tolerantly(source, infer_shape)

@@ -135,7 +135,8 @@ class Context:
         return max(0, round(self._needed * (1 - left)))
 
     def most_saved(self, changed: Collection[Any]) -> int | None:
-        """Upper bound on the reduction of peak memory if only what these instructions write changes; None if unknown.
+        """Upper bound on the reduction of peak memory if only the results of these instructions change; None if
+        unknown.
 
         The rest of the peak consists of arguments, results and constants, which stay.
         """
@@ -314,7 +315,7 @@ class Report:
 
 @attrs.frozen
 class Rule:
-    """Base class of lint rules. A rule with configurable thresholds is a frozen attrs class, and they are its fields.
+    """Base class of lint rules. A rule with configurable thresholds is a frozen attrs class with a field for each.
 
     The documentation of a built-in rule is in `pages/CODE.md`.
     """

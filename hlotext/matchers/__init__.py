@@ -54,13 +54,13 @@ __all__ = [
 
 
 def op(name: str | None = None, opcode: str | None = None) -> Pattern:
-    """Matches any instruction, or any with an opcode, and captures it under a name (`m::Op`)."""
+    """Matches any instruction, or any instruction with a given opcode, and captures it under a name (`m::Op`)."""
     return Pattern(opcode=opcode, capture=name)
 
 
 @remembered
 def parameter(number: int | None = None, name: str | None = None) -> Pattern:
-    """Matches a parameter, or the one with this number (`m::Parameter`)."""
+    """Matches any parameter, or the parameter with this number (`m::Parameter`)."""
     pattern = Pattern(opcode="parameter", capture=name)
     if number is None:
         return pattern
@@ -73,5 +73,5 @@ def any_of(*patterns: Pattern) -> Pattern:
 
 
 def Not(pattern: Pattern, name: str | None = None) -> Pattern:  # noqa: N802 - `not` is a word of Python, `not_` an opcode
-    """Matches if a pattern does not; its captures are dropped."""
+    """Matches if the given pattern does not match. Captures of that pattern are dropped."""
     return Pattern(capture=name, forbidden=(pattern,))

@@ -35,7 +35,8 @@ def constant_effective_scalar(value: Number | None = None, name: str | None = No
 
 
 def splat(value: Number | None = None, name: str | None = None) -> Pattern:
-    """Matches a value with equal elements: a constant, or a broadcast of a scalar constant. Captures the whole."""
+    """Matches a value with equal elements: a constant, or a broadcast of a scalar constant. Captures the whole
+    value."""
     scalar = constant_scalar(value)
     broadcast = Pattern(opcode="broadcast", operands=(scalar,), capture=name)
     return Pattern(

@@ -31,7 +31,7 @@ Match: TypeAlias = Mapping[str, Any]
 
 
 class PatternError(ValueError):
-    """Invalid pattern; the message has the reason and, for a pattern given as text, the position."""
+    """A pattern is invalid. The message gives the reason and, for a pattern given as text, the position."""
 
 
 MAX_ANY_ORDER = 6
@@ -328,7 +328,7 @@ class Pattern:
         """Requires an attribute value, in any form that edits and builders accept, such as `(0,)`, `[0]` or `"{0}"`.
 
         A computation may be given by name. A missing attribute has its default value. Raises PatternError for an
-        attribute that the opcode does not have and for an invalid value; give a value unknown to hlotext as a
+        attribute that the opcode does not have and for an invalid value. Give a value that is unknown to hlotext as a
         `RawValue`.
         """
         try:

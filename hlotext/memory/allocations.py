@@ -55,7 +55,8 @@ class Allocation:
 
     @property
     def is_temporary(self) -> bool:
-        """True if it is neither a parameter, a result, thread-local nor a constant (`IsPreallocatedTempBuffer`)."""
+        """True if the allocation is not a parameter, a result, thread-local or a constant
+        (`IsPreallocatedTempBuffer`)."""
         return not (self.is_parameter or self.maybe_live_out or self.is_thread_local or self.is_constant)
 
     @property

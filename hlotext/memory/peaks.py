@@ -34,7 +34,7 @@ class Peak:
 
 @attrs.frozen
 class MemoryStatistics:
-    """The figures of JAX's `memory_analysis()`, under its names; None if the text is not sufficient."""
+    """The figures of JAX's `memory_analysis()`, under the same names. None if the module text is not sufficient."""
 
     argument_size_in_bytes: int
     output_size_in_bytes: int

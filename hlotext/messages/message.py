@@ -49,7 +49,7 @@ class Memory:
 
     @property
     def has_parts(self) -> bool:
-        """True if the message breaks the memory down, rather than giving only the total."""
+        """True if the message lists the parts of the memory, rather than only the total."""
         return bool(self.allocations) or self.program is not None
 
     @property

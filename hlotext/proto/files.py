@@ -194,7 +194,8 @@ def wrapped(module: bytes) -> bytes:
 def with_config(proto: bytes, module: Module) -> bytes:
     """Serializes an `HloModuleProtoWithConfig` from a module and its `HloModuleProto`.
 
-    Adds what `outside_of_proto` lists; other parts of a config, such as compiler flags, are not set. Raises ProtoError.
+    Adds the attributes listed by `outside_of_proto`. Other parts of a config, such as compiler flags, are not set.
+    Raises ProtoError.
     """
     given = module._attributes
     layout = next(

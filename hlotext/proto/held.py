@@ -116,7 +116,7 @@ KINDS = (
 def from_object(value: Any) -> Module | None:
     """Converts an object of JAX or jaxlib to a module; None if it is not of a supported kind.
 
-    Raises InputError if there is no HLO in it; the message names the call that returns HLO, or the reason.
+    Raises InputError if the object holds no HLO. The message gives the reason, or names the call that returns HLO.
     """
     for kind in KINDS:
         if kind.is_object is not None and kind.is_object(value):

@@ -12,9 +12,10 @@ _KINDS = (MODULE, PROTO, WITH_CONFIG)
 
 
 def to_json(data: bytes, kind: str = MODULE) -> str:
-    """Converts a serialized message to JSON, with XLA's field names. Raises ProtoError, MissingProtobuf.
+    """Converts a serialized message to JSON, with XLA's field names.
 
-    Unknown fields are dropped, since JSON cannot represent them.
+    Unknown fields are dropped, since JSON cannot represent them. Raises ProtoError if the message is invalid, and
+    MissingProtobuf without the extra `proto`.
     """
     json_format = _json_format()
     try:
@@ -28,7 +29,7 @@ def to_json(data: bytes, kind: str = MODULE) -> str:
 def from_json(text: str) -> bytes:
     """Parses protobuf's JSON of a module, or of a message that contains one, to the serialized message.
 
-    Raises ProtoError, MissingProtobuf.
+    Raises ProtoError if the JSON is invalid, and MissingProtobuf without the extra `proto`.
     """
     json_format = _json_format()
     reason = ""

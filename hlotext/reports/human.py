@@ -30,8 +30,8 @@ def full(report: FindingsReport) -> str:
 def full_text(finding: Finding, with_origin: bool = False, width: int | None = None) -> str:
     """A finding in full: location and message, source line with caret, origin and cost, remedy.
 
-    With a `width` (terminals), the location is above the message, source lines are truncated around the caret, and
-    sentences are wrapped.
+    If `width` is given (for terminals), the location is above the message, source lines are truncated around the caret,
+    and sentences are wrapped.
     """
     if width is not None:
         return "\n".join([*_head(finding, width), *_fitted(_lines(finding, with_origin)[1:], width)])

@@ -27,12 +27,12 @@ def change_shape(instruction: Instruction, shape: Shape | str) -> list[Instructi
 
     Users, callers and called computations including reducers are updated; loops keep one shape for operand, body and
     result. If an element type changes, constants among the other operands are converted, and a reducer with other
-    callers is copied. Anything that only the instruction itself states (the sizes of a reshape, the type of a convert)
-    is kept. Returns the modified instructions.
+    callers is copied. Anything that only the instruction itself determines (the sizes of a reshape, the type of a
+    convert) is kept. Returns the modified instructions.
 
     Inside `module.transaction(typed=False)`, propagation is deferred to the end of the block, so that changes that are
-    only valid together can be made one by one. Raises EditError, and changes nothing, if an operation does not accept
-    its operands any more.
+    only valid together can be made one by one. Raises EditError, and changes nothing, if an operation no longer accepts
+    its operands.
     """
     return _change(instruction, values.shape(shape, instruction.name))
 

@@ -57,7 +57,8 @@ def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Ins
 
 
 def sink_constants(fusion: Instruction) -> int:
-    """Moves constant operands of a fusion into its body, where the compiler may fold them; returns their number.
+    """Moves constant operands of a fusion into its body, where the compiler may fold them, and returns the number of
+    constants moved.
 
     Raises EditError if the body has other callers.
     """

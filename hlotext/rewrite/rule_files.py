@@ -31,7 +31,7 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 
 
 class RuleFileError(ValueError):
-    """Invalid rule file; the message has the file and line."""
+    """A rule file is invalid. The message gives the file and line."""
 
 
 @attrs.frozen
@@ -96,7 +96,7 @@ def read_rules(text: str, name: str = "rules.toml") -> tuple[FileRule, ...]:
 
 
 def load_rules(path: str | Path) -> tuple[FileRule, ...]:
-    """Loads the rewrite rules of a file. Raises RuleFileError, OSError."""
+    """Loads the rewrite rules of a file. Raises RuleFileError if it is invalid, and OSError if it cannot be read."""
     data = Path(path).read_bytes()
     try:
         return read_rules(data.decode("utf-8"), str(path))

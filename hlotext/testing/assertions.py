@@ -152,9 +152,9 @@ class Collectives(Sequence[Collective]):
     def bytes(self) -> int:
         """Bytes that each device receives in one run of the module, as `hlotext comm` counts them.
 
-        Scaled by trip counts; operations that only send count the bytes sent. Conditionals count the branch that
-        receives most, so that a limit holds for all branches; see `is_at_most`. Raises ValueError if a loop has an
-        unknown trip count.
+        Bytes are scaled by trip counts. For operations that only send, these are the bytes sent. Conditionals count the
+        branch that receives most, so that a limit holds for all branches; see `is_at_most`. Raises ValueError if a loop
+        has an unknown trip count.
         """
         return self._total(_received)
 
@@ -168,7 +168,8 @@ class Collectives(Sequence[Collective]):
 
     @property
     def is_at_most(self) -> bool:
-        """True if a conditional decides whether one of them executes; `bytes` and `wire_bytes` are then upper bounds."""
+        """True if a conditional decides whether one of the collectives executes. `bytes` and `wire_bytes` are then
+        upper bounds."""
         return any(one.runs is None and one.most_runs is not None for one in self._plain)
 
     def _total(self, size: Callable[[Communication], int]) -> int:
@@ -203,8 +204,8 @@ class Collectives(Sequence[Collective]):
     def table(self) -> Rows:
         """A row per collective: name, kind, bytes received, mesh axes, whether asynchronous, and execution count.
 
-        Bytes are those received by a device per execution. Axes are None without a mesh that fits, and executions in
-        one run None if unknown.
+        Bytes are those received by a device per execution. Axes are None without a mesh that fits, and the execution
+        count is None if unknown.
         """
         return Rows(
             {
@@ -294,7 +295,7 @@ class Hlo:
         """Number of operations with an opcode, whether synchronous, asynchronous, sugared, or inside fusions and calls.
 
         A start/done pair counts once, under the name without `-start`. Raises ValueError for an unknown opcode that is
-        not in the module either, since a test for 0 of a misspelled one would always pass.
+        not in the module either, since a test for 0 of a misspelled opcode would always pass.
         """
         return Count(self.instructions(opcode))
 
@@ -342,8 +343,8 @@ class Hlo:
     ) -> Collectives:
         """Collectives and transfers, optionally of one kind, along some mesh axes, or only asynchronous ones.
 
-        Axes are those of the mesh given to `hlo(..., mesh=)`, else those named in the text. Raises ValueError if there
-        are neither, for an axis that the mesh does not have, and for an unknown kind.
+        Axes are those of the mesh given to `hlo(..., mesh=)`, or else those named in the module text. Raises ValueError
+        if there are neither, for an axis that the mesh does not have, and for an unknown kind.
         """
         if kind is not None and kind not in _KINDS:
             near = get_close_matches(kind.replace("_", "-"), _KINDS, 1)

@@ -31,7 +31,7 @@ _WORDS: dict[str, bool | float] = {"true": True, "false": False, "inf": float("i
 
 
 class TextProtoError(sending.Whole, ValueError):
-    """Invalid text format; the message has the line. `.message` is the part parsed before the error."""
+    """The text format is invalid. The message gives the line, and `.message` is the part parsed before the error."""
 
     def __init__(self, problem: str, line: int, message: TextMessage) -> None:
         super().__init__(f"line {line}: {problem}")

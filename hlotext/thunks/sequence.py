@@ -72,8 +72,8 @@ class Thunks:
     def with_command_buffers(self, options: Any = None) -> Thunks:
         """The thunks after XLA's command-buffer pass; `ended` has the blocker that ended each run of captured thunks.
 
-        `options` are those of the compilation (`Compilation.options`), by default those given to `predict`. CPU thunks
-        are returned unchanged, since there are no command buffers on CPU.
+        `options` are the options of the compilation (`Compilation.options`), by default those given to `predict`. CPU
+        thunks are returned unchanged, since there are no command buffers on CPU.
         """
         if self.platform != "gpu":
             return self

@@ -17,7 +17,7 @@ CALLED = "called"
 
 
 class ThunkError(ValueError):
-    """Not a thunk dump, or a module whose thunks cannot be predicted; the message has the reason."""
+    """The input is not a thunk dump, or the module's thunks cannot be predicted. The message gives the reason."""
 
 
 @attrs.frozen
@@ -69,7 +69,7 @@ class Thunk:
 
 @attrs.frozen(kw_only=True)
 class ThunkNote:
-    """Something unknown in a prediction or a file, or that XLA would reject."""
+    """Something in a prediction or a file that is unknown, or that XLA would reject."""
 
     message: str
     instruction: Instruction | None = None

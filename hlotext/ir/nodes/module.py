@@ -428,15 +428,15 @@ class Module(ModuleMethods):
     def to_proto(self, *, fill_elided: bool = False) -> bytes:
         """Serializes the module to an `HloModuleProto` that XLA can read; instructions keep the order of the text.
 
-        Unknown fields of a module that was read from a proto are written back. The counts of replicas and partitions in
-        the header are not part of this message: see `outside_of_proto`, and `with_config`, which writes them too.
+        Unknown fields of a module that was read from a proto are written back. The replica and partition counts in the
+        header are not part of this message. See `outside_of_proto`, and `with_config`, which writes them too.
 
         Args:
             fill_elided: Write elided constants as zeros.
 
         Raises:
-            HloSyntaxError: A constant is elided (unless `fill_elided`), or the module has something that no proto can
-                hold.
+            HloSyntaxError: A constant is elided (unless `fill_elided` is set), or the module has something that no
+                proto can hold.
             MissingProtobuf: The extra `hlotext[proto]` is not installed (an ImportError).
         """
         return printing.proto_writer()(self, fill_elided)

@@ -259,7 +259,7 @@ class Builder(OpcodeMethods):
     ) -> Instruction:
         """Creates a constant from a `Literal`, an array, or a number with its element type (implied by numpy scalars).
 
-        Raises EditError for a plain number without a type, and for one that the type cannot represent.
+        Raises EditError for a plain number without a type, and for a number that the type cannot represent.
         """
         if not isinstance(value, Literal):
             import numpy as np

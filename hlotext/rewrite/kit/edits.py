@@ -224,7 +224,8 @@ class Editor:
     ) -> bool:
         """Replaces all uses of one instruction with another, and removes what is then unused.
 
-        XLA's `HloComputation::ReplaceInstruction`. Returns False, without changes, if XLA would not replace it.
+        Corresponds to XLA's `HloComputation::ReplaceInstruction`. Returns False, without changes, if XLA would not
+        replace the instruction.
         """
         if old is new:
             return False

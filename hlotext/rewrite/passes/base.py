@@ -70,7 +70,7 @@ class PassResult:
 
     @classmethod
     def of(cls, statistics: Mapping[str, int]) -> PassResult:
-        """Creates a result from counts, dropping zeros; `changed` if any are left."""
+        """Creates a result from counts, dropping zeros. `changed` is True if any counts are left."""
         counts = {name: count for name, count in statistics.items() if count}
         return cls(bool(counts), counts)
 
