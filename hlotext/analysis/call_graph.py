@@ -53,7 +53,7 @@ class CallEdge:
     computation: Computation
     """The computation of the caller."""
     place: int
-    """Position of the caller in it."""
+    """Position of the caller in that computation."""
     name: str
     """Name of the caller, with its opcode in the next field."""
     opcode: str

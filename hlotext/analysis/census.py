@@ -52,9 +52,9 @@ class Census:
     instructions: Sequence[Instruction]
     """All instructions, computation by computation."""
     heads: Shared[NodeHead]
-    """Opcodes with result shapes; equal ones are nearly always one object."""
+    """Opcodes with result shapes. Equal shapes are nearly always one object."""
     attributes: Shared[Instruction]
-    """For each distinct set of attributes an instruction that has it; the reader shares sets of equal text."""
+    """For each distinct set of attributes, an instruction that has it. The reader shares sets of equal text."""
     by_opcode: Mapping[str, Sequence[Instruction]]
     """Instructions by opcode, in the same order."""
 

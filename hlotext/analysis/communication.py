@@ -51,7 +51,7 @@ class Communication:
     is_async: bool
     """True if other work can overlap; False for a pair that the GPU compiler marks as `is_sync`."""
     is_pair: bool
-    """True if written as a start and a done, even if `is_sync` makes them execute as one."""
+    """True for an operation written as a start and a done, even if `is_sync` makes them execute as one."""
     fusion_call: CallEdge | None
     """The call edge of the fusion that contains it."""
     loop_call: CallEdge | None
@@ -64,12 +64,12 @@ class Communication:
     group_size: int | None
     """Devices per group; None if there are no groups, or if sizes differ."""
     participants: int | None
-    """Number of participating devices, also if the groups are omitted; slices for a transfer between slices.
+    """Number of participating devices, even if the groups are omitted; for a transfer between slices, number of slices.
 
     None if group sizes differ, if unknown, and for point-to-point transfers.
     """
     largest_group: int | None
-    """Participating devices; of the largest group if sizes differ."""
+    """Number of participating devices. If group sizes differ, that of the largest group."""
     operand_bytes: int
     """Input bytes per device, without padding, output buffers, offsets and contexts."""
     result_bytes: int

@@ -68,7 +68,8 @@ class Shard:
     shard_shape: Shape
     """Shape on one device."""
     problem: str | None
-    """Reason why the shape on one device is unknown, so that the whole shape is used; None if it is known."""
+    """Reason why the shape on one device is unknown, in which case the whole shape is used; None if the shape is
+    known."""
 
     @property
     def global_bytes(self) -> int | None:

@@ -38,7 +38,7 @@ class Answer:
     """A model's answer about one instruction, or a pass's change to it."""
 
     model: str
-    """XLA's name of the pass; `sharding` for what a device holds."""
+    """XLA's name of the pass, or `sharding` for the part of an array that a device holds."""
     decisions: tuple[Decision, ...]
     changes: tuple[Change, ...] = ()
     """Changes made by the pass, if the text after it is known."""

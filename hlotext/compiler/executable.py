@@ -31,7 +31,7 @@ class ExecutablePart:
     source: str = ""
     """Name of the source file, or "computed"."""
     missing: str = ""
-    """Reason why nothing is known, and what would show it; empty otherwise."""
+    """Reason why the part is unknown, and the option or file that would show it; empty otherwise."""
 
 
 @attrs.frozen(kw_only=True)

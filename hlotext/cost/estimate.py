@@ -54,7 +54,8 @@ class InstructionTime:
     """The cycles in seconds; None if the chip's clock is unknown."""
 
     started_by: Instruction | None = None
-    """For an operation wrapped in an asynchronous one, the start; the wrapped one is merely named `async_op`."""
+    """The start, for an operation wrapped in an asynchronous one, since the wrapped operation itself is merely named
+    `async_op`."""
 
     @property
     def name(self) -> str:
@@ -144,15 +145,15 @@ class Estimate:
     at_most_calls: tuple[Instruction, ...]
     """Kernels for which all branches are counted."""
     is_scheduled: bool
-    """False if the text has no schedule; its order is then used as one."""
+    """False if the module has no schedule. The order of the text is then used instead."""
     walks: Mapping[Computation, Walk]
     """Timeline of one execution of each computation that the core runs, from time 0, with loops and calls as single
     steps."""
     _revision: int
     """The revision of the module that was estimated."""
     cached_bytes: int | None = None
-    """Bytes live at the peak, if all of them fit in the chip's cache and so stay there from run to run; `chip` then has the
-    cache's bandwidth. None if they do not fit, if the peak is unknown, or if the chip has no such cache."""
+    """Bytes live at the peak, if all of them fit in the chip's cache and so stay resident between runs. `chip` then has
+    the cache's bandwidth. None if they do not fit, if the peak is unknown, or if the chip has no such cache."""
 
     @property
     def walk(self) -> Walk:

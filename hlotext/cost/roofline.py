@@ -58,11 +58,11 @@ class LowerBound:
     host: float | None
     is_unknown: bool = False
     is_at_most: bool = False
-    """True if operations are those of all branches of a kernel."""
+    """True if the operations of all branches of a kernel are counted."""
     fast_bytes: float = 0.0
     """Bytes in the chip's fast memory, whose rate is unknown; not part of the bound."""
     fast: float = 0.0
-    """Seconds that these would take in main memory."""
+    """Seconds that transferring `fast_bytes` would take in main memory."""
     launch: float = 0.0
     """Launch time in seconds; 0 if the chip's row has none."""
     has_kernels: bool = False

@@ -86,7 +86,7 @@ class TargetCost:
     flops: Formula
     transcendentals: Formula
     bytes: Formula | None = None
-    """Bytes read and written; None for those of operands and results."""
+    """Bytes read and written. None counts the bytes of operands and results."""
 
 
 @attrs.frozen

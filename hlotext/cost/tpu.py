@@ -55,7 +55,7 @@ class TpuCost:
     unknown_calls: int
     """Number of calls of unknown cost."""
     free_calls: int = 0
-    """Those of `unknown_calls` that only annotate or join arrays (`ConcatBitcast`) and cost nothing, unlike in XLA's
+    """Number of `unknown_calls` that only annotate or join arrays (`ConcatBitcast`). They cost nothing, unlike in XLA's
     figure."""
     carried: int = 0
     """Number of collectives implemented by several fusions, whose bytes in the compiler's own count are not known exactly. In

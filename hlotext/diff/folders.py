@@ -31,7 +31,7 @@ class FolderPair:
     settings: Mapping[str, tuple[str | None, str | None]]
     """Settings that differ, with both values; None for the default."""
     before: Same | None
-    """Comparison of the programs before optimization; None if a text is missing or cannot be read."""
+    """Comparison of the programs before optimization; None if a program is missing or cannot be read."""
     after: SameFinal | None
     """Comparison of the final programs;
 
@@ -51,12 +51,12 @@ class FolderPair:
     moved: str | None = None
     """Differences in source lines, in words, if the programs differ in nothing else."""
     elided: int = 0
-    """Number of constants elided in both texts (`{...}`), which may differ."""
+    """Number of constants that are elided (`{...}`) in both modules, and so may differ."""
 
     release: tuple[str, str] | None = None
     """Releases of the two compilers, in words, if they are known to differ."""
     is_left_over: bool = False
-    """True if they were paired only because nothing else was left; names and programs differ."""
+    """True if the compilations were paired only because nothing else was left. Their names and programs differ."""
     exact: bool = False
     """True if everything that JAX's compilation cache hashes was compared, including the XLA release."""
 

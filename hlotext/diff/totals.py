@@ -29,7 +29,7 @@ class TotalChange:
     old: float | None
     new: float | None
     unknown_calls: tuple[int, int] = (0, 0)
-    """Number of calls of unknown cost on each side; their work is not included, so the figure is a lower bound."""
+    """Number of calls of unknown cost on each side. Their work is not included, so the figure is a lower bound."""
 
     @property
     def difference(self) -> float | None:

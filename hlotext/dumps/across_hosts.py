@@ -86,7 +86,7 @@ class HostReport:
     findings: tuple[HostFinding, ...]
     """Findings, most severe first."""
     elided_constants: int = 0
-    """Number of constants elided in all texts (`{...}`), in which hosts may differ."""
+    """Number of constants that are elided (`{...}`) on all hosts, and so may differ."""
 
     @property
     def verdict(self) -> Verdict:

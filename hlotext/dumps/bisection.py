@@ -28,7 +28,7 @@ class Tried:
     difference: float | None = None
     """Largest relative difference from the results of the first text; None if not executed."""
     why: str | None = None
-    """Reason why it was not executed; None if it was."""
+    """Reason why the file was not executed; None if it was executed."""
     is_new: bool = True
     """True if no earlier file has the same text."""
 
@@ -41,11 +41,11 @@ class Bisection:
     first: str | None
     """File of the first text after which results stay wrong; None if the last text is right, or if none was executed."""
     good: str | None
-    """The last executed file before it with right results; None if `first` is."""
+    """The last executed file before `first` with right results; None if `first` is None."""
     between: tuple[str, ...]
     """Files between the two that could not be executed; any of their passes may be at fault."""
     transient: tuple[str, ...]
-    """Files with wrong results that are followed by a text with right ones."""
+    """Files with wrong results that are followed by a file with right results."""
     precision: tuple[str, ...]
     """Files that change results only by narrowing floats."""
     tried: tuple[Tried, ...]

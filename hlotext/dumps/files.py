@@ -27,7 +27,7 @@ class DumpFile:
     name: FileName
     """Parsed name."""
     compilation: Compilation | None = None
-    """Its compilation; None for files not written by XLA."""
+    """The compilation that the file belongs to; None for files not written by XLA."""
 
     @property
     def path(self) -> str:

@@ -26,11 +26,11 @@ class TimelineEntry:
 
     step: Step
     changes: Changes | None
-    """Changes; None if its text, or the one before, cannot be read."""
+    """Changes of the step; None if its text or the previous text cannot be read."""
     milliseconds: float | None
     """Time of the pass, including nested passes; None if unknown."""
     note: Note | None = None
-    """Irregularity of its text; None if there is none."""
+    """Irregularity of the step's text; None if there is none."""
 
     @property
     def is_quiet(self) -> bool:

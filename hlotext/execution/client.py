@@ -36,7 +36,7 @@ class Ran:
     results: tuple[Arrays, ...] = ()
     """Result arrays for each set of arguments; with several devices, stacked along the first dimension."""
     error: str | None = None
-    """Reason why it was not executed; None if it was."""
+    """Reason why the module was not executed; None if it was executed."""
     has_died: bool = False
     """True if the process crashed or timed out."""
     seconds: tuple[float, ...] = ()

@@ -27,7 +27,7 @@ class Execution:
     """Run time on this CPU, which does not predict other devices."""
     devices: int
     plain: PlainModule
-    """The text that was executed."""
+    """The module text that was executed."""
 
 
 def run(

@@ -16,7 +16,7 @@ class Severity(enum.Enum):
     """Severity of a diagnostic."""
 
     ERROR = "error"
-    """Not HLO, or HLO that XLA rejects."""
+    """The input is not HLO, or is HLO that XLA rejects."""
     WARNING = "warning"
     """Accepted by XLA, but probably unintended."""
     NOTE = "note"

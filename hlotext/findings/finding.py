@@ -70,7 +70,7 @@ class Finding(Value):
     related: tuple[tuple[str, Span], ...] = ()
     """Other relevant locations with a label, such as the first definition of a name."""
     source: Source | None = attrs.field(default=None, repr=False, eq=False)
-    """The text that spans refer to. For edited or built modules, the op line as printed. None when detached."""
+    """The text that spans refer to, which for edited or built modules is the op line as printed. None when detached."""
     instruction: Instruction | None = attrs.field(default=None, repr=False, eq=False)
     """The instruction at fault;
 
@@ -90,7 +90,7 @@ class Finding(Value):
     bytes: int | None = attrs.field(default=None, kw_only=True)
     """Bytes of traffic per run of the module (loops as stated in `basis`), or bytes of live memory; None if unknown."""
     flops: int | None = attrs.field(default=None, kw_only=True)
-    """FLOPs per run of the module, likewise; None if unknown."""
+    """FLOPs per run of the module, with loops as stated in `basis`; None if unknown."""
     waste: str = attrs.field(default="", kw_only=True)
     """Kind of waste, one of `hlotext.lint.WASTES`: `again`, `copied`, `sent`, `waited`, `held`, `dense`, `wide`, `small`,
     `host`. Empty outside the linter, and for findings without a cost.
@@ -257,7 +257,7 @@ class ParseResult:
     diagnostics: tuple[Finding, ...]
     """Errors and notes, in the order of the text."""
     modules: tuple[Module, ...] = ()
-    """All modules of the text."""
+    """All modules in the input."""
     left_out: int = 0
     """Number of dropped diagnostics; only the first 1,000 errors and the first 1,000 notes are kept."""
 

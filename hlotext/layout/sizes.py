@@ -90,7 +90,7 @@ class DimensionPadding:
     """Padding of one physical dimension by the first tile alone."""
 
     dimensions: tuple[int, ...]
-    """Logical dimension numbers: one; several if merged by `*`; none for a dimension added by the tile."""
+    """Logical dimension numbers: usually one, several if merged by `*`, and none for a dimension added by the tile."""
     size: int
     padded_size: int
 

@@ -57,13 +57,13 @@ class Config:
     family."""
 
     select: tuple[str, ...] | None = attrs.field(default=None, converter=_codes_now)
-    """Selected codes; None for the rules that are on by default."""
+    """Selected codes. None selects the rules that are on by default."""
     extend_select: tuple[str, ...] = attrs.field(default=(), converter=_codes_now)
     """Additional codes."""
     ignore: tuple[str, ...] = attrs.field(default=(), converter=_codes_now)
     """Ignored codes. The more specific code wins: selecting L101 and ignoring L keeps L101."""
     profile: Backend | None = None
-    """The platform; None detects it for each module."""
+    """The platform. None detects it for each module."""
     per_file_ignores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, converter=_patterns_now)
     """Ignored codes by path pattern (`*`, `?`, `[...]`), which may match the end of a path."""
     per_op_name_ignores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, converter=_patterns_now)
@@ -73,7 +73,7 @@ class Config:
     source_root: Path | None = None
     """Root folder of the program's source, used to find the Python lines of findings; None if there is none."""
     chip: str = ""
-    """Chip for time estimates; empty for h100, v5e or a CPU, depending on the module."""
+    """Chip for time estimates. If empty, h100, v5e or a CPU is used, depending on the module."""
     warn: float = 0.01
     """Minimum share of the step for a proved finding to be a warning."""
     note: float = 0.01
@@ -84,7 +84,8 @@ class Config:
     floor_seconds: float = 5e-6
     """Minimum saving in seconds for a warning, whatever its share. Below it, a proved finding is a note, from `warn` on."""
     floor_bytes: int = 1 << 20
-    """Minimum saving of peak memory in bytes for a warning, likewise; below it, a note from `warn_peak` on."""
+    """Minimum saving of peak memory in bytes for a warning, whatever its share. Below it, a proved finding is a note,
+    from `warn_peak` on."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
     """Trip counts by name of the loop body, for loops of unknown trip count."""
     what_if: bool = False

@@ -76,11 +76,12 @@ class Context:
     checkout: Checkout | None = None
     """Location of the program's source; None if unknown."""
     chip: str = ""
-    """Chip for time estimates; empty for that of the folder or text, else the platform's default."""
+    """Chip for time estimates. If empty, the chip named by the dump folder or module text is used, or else the
+    platform's default."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
     """Trip counts by name of the loop body, for loops of unknown trip count."""
     compilation: Compilation | None = None
-    """The compilation whose final text this is; None if there is only a text."""
+    """The compilation that the module is the final text of; None if the module is not from a dump folder."""
     _loops: dict[Computation, Instruction | None] = attrs.field(factory=dict, init=False)
 
     @functools.cached_property
@@ -290,9 +291,10 @@ class Report:
     is_held: bool = False
     """See `Finding.is_held`."""
     severity: Severity | None = None
-    """Severity of costs that are neither bytes nor FLOPs, such as waiting for the host; None derives it from the cost."""
+    """Severity of costs that are neither bytes nor FLOPs, such as waiting for the host. None derives it from the
+    cost."""
     seconds: float | None = None
-    """See `Finding.seconds`; None for the instruction's time, if the rule gives bytes or FLOPs."""
+    """See `Finding.seconds`. None uses the instruction's time, if the rule gives bytes or FLOPs."""
     peak_bytes: int | None = None
     """See `Finding.peak_bytes`; None derives it from `spares`, else from live bytes."""
     spares: Mapping[Any, float] = {}
@@ -300,17 +302,17 @@ class Report:
     is_at_most: bool = False
     """See `Finding.is_at_most`."""
     is_proved: bool | None = None
-    """True if the text proves that the cost is avoidable; None for the rule's default."""
+    """True if the module text proves that the cost is avoidable. None uses the rule's default."""
     waste: str = ""
     """See `Finding.waste`; empty for the rule's."""
     origin: Instruction | None = None
-    """Instruction whose Python line is reported, if the named one has none."""
+    """Instruction whose Python line is reported, if `instruction` has none."""
     repair: Repair | None = None
     """Edit of the text that repairs the finding; None if there is none."""
     covers: frozenset[Instruction] = frozenset()
     """Instructions whose cost is included, so that other findings about them are dropped."""
     cause: str = ""
-    """Key shared by findings with the same cause; empty for the Python line, else the op_name."""
+    """Key shared by findings with the same cause. If empty, the Python line is used, or else the op_name."""
 
 
 @attrs.frozen
@@ -339,7 +341,7 @@ class Rule:
     is_default: ClassVar[bool] = True
     """True if it runs by default; False where evidence is thin or the pattern is often intended."""
     backends: ClassVar[frozenset[Backend]] = frozenset()
-    """Platforms to which the rule applies; empty for all, including unknown ones."""
+    """Platforms to which the rule applies. If empty, it applies to all, including unknown platforms."""
     needs_optimized: ClassVar[bool] = False
     """True if it applies only to optimized modules."""
     needs_schedule: ClassVar[bool] = False

@@ -36,7 +36,7 @@ class Allocation:
     """True if it holds the top level of the program's result."""
     is_constant: bool = False
     is_thread_local: bool = False
-    """True for a computation applied to elements, whose memory exists while it runs."""
+    """True for the memory of a computation applied to elements, which exists only while it runs."""
     is_tuple: bool = False
     """True if it holds the table of pointers of a tuple."""
     maybe_live_out: bool = False

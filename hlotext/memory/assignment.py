@@ -97,8 +97,8 @@ class Assignment:
     lines: Mapping[str, str] = attrs.field(factory=dict)
     """Instructions that are not in the text, by name, as shown in a file."""
     elements: Mapping[Instruction, str] = attrs.field(factory=dict)
-    """Names in XLA's files of the get-tuple-elements that the text writes as `BASE#I`; one of them if there are
-    several.
+    """Names in XLA's files of the get-tuple-elements that the module text writes as `BASE#I`. If there are several,
+    this is one of them.
     """
 
     def __repr__(self) -> str:

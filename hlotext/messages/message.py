@@ -92,9 +92,9 @@ class Message:
     """Fields of this kind only: `from`, `to`, `parts`, `target`, `shapes`, `seconds`, `mlir`, `axis`, `condition` ..."""
 
     is_call: bool = False
-    """True if file and line are those of the call that compiled, rather than of an operation."""
+    """True if the file and line belong to the call that compiled, rather than to an operation."""
     remedy: str | None = None
-    """Remedy specific to this message, if it differs from that of its kind."""
+    """Remedy specific to this message, if it differs from the remedy of its kind."""
 
     _repr_mimebundle_ = mimebundle
 

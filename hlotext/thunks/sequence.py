@@ -34,7 +34,7 @@ class Thunks:
     """After `with_command_buffers`: every run of convertible thunks, captured or not, with its blocker."""
     is_predicted: bool = True
     shows_neighbours: bool = False
-    """True if the text that was read lists conflicting neighbors, as it does since 2026-03."""
+    """True if the file that was read lists conflicting neighbors, as XLA's files do since 2026-03."""
     buffers: Any = attrs.field(default=None, repr=False)
     """Buffer slices that thunks read and write (`thunks.buffers.Uses`); None if unknown."""
 

@@ -39,7 +39,7 @@ class Action:
     line: int
     """Python line; 0 if unknown."""
     modules: tuple[str, ...]
-    """Indices of the modules, the one with the largest saving first."""
+    """Indices of the modules, largest saving first."""
     instruction: str
     """Name of the instruction in the first of these modules."""
 

@@ -53,7 +53,8 @@ class Examined:
     sent: TrafficTotal
     """Traffic sent by each device in one run."""
     peak_bytes: int | None
-    """Peak of live bytes in main memory; None if memory cannot be assigned: `memory_problem` has the reason."""
+    """Peak of live bytes in main memory. None if memory cannot be assigned, in which case `memory_problem` has the
+    reason."""
     memory_problem: str
     excess: str
     """Memory beyond the capacity of the chip, as text; empty if it fits or is unknown."""
@@ -61,7 +62,7 @@ class Examined:
     layers: tuple[Layer, ...]
     findings: tuple[Finding, ...]
     arguments: tuple[tuple[str, str], ...] = ()
-    """Their names and shapes: of one function compiled again, the shapes that differ."""
+    """Names and shapes of the arguments. For a function that was compiled again, only the shapes that differ."""
 
     @property
     def is_at_least(self) -> bool:

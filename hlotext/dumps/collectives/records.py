@@ -82,7 +82,7 @@ class Suggestion:
     rule: str
     """The rule that found it, one of `hlotext.dumps.collectives.advice_rules.RULES`."""
     measured: tuple[int, int]
-    """Recompilations with changes by this rule on this platform: how many sent less, and how many there were.
+    """Recompilations with changes by this rule on this platform: the number that sent less, and the total number.
 
     Includes changes that are not suggested because they would send more.
     """
@@ -103,7 +103,7 @@ class Suggestion:
     None if unknown.
     """
     work: float = 0.0
-    """Estimated relative increase of matrix-product FLOPs per device (0.5: half as many more), where replicating along a
+    """Estimated relative increase of matrix-product FLOPs per device (0.5 means 50 % more), where replicating along a
     batch axis duplicates work."""
 
 
@@ -197,7 +197,7 @@ class CollectiveCause:
     reasons: tuple[Reason, ...]
     """One reason, or one per collective that was combined into it."""
     notes: tuple[str, ...] = ()
-    """Missing inputs that would tell more, with the flags that dump them."""
+    """Missing inputs that would give more information, with the flags that dump them."""
 
     @property
     def why(self) -> str:

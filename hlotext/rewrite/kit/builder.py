@@ -77,7 +77,7 @@ class Builder(OpcodeMethods):
 
     computation: Computation
     place: Instruction | None = None
-    """New instructions are inserted before this one; None appends."""
+    """The instruction before which new ones are inserted. None appends."""
     like: Instruction | None = None
     """Instruction to copy metadata, frontend attributes and sharding from; None copies nothing."""
     _next: Computation | None = None

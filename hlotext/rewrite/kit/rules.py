@@ -101,7 +101,7 @@ class RewriteRule(sending.Uncopied):
     handler: str = ""
     """XLA function that the rule is modeled on; empty if none."""
     opcodes: frozenset[str] | None = attrs.field(init=False, eq=False, repr=False)
-    """Opcodes that the rule can match; None for any."""
+    """Opcodes that the rule can match; None if it can match any."""
     is_plain: bool = attrs.field(init=False, eq=False, repr=False)
     """True if the pattern consists only of opcodes, so that the function checks everything else."""
     first_operand: str | None = attrs.field(init=False, eq=False, repr=False)
