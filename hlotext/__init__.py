@@ -286,7 +286,10 @@ def _first(source: Source, strict: bool, only: bool) -> Module:
 
 
 def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> list[Module]:
-    """Parses all modules in HLO text, a proto or its JSON, in order; see `parse`. Raises HloSyntaxError, InputError."""
+    """Parses all modules in HLO text, a proto or its JSON, in order; see `parse`.
+
+    Raises HloSyntaxError if the input is not valid HLO, and InputError if it cannot be decompressed.
+    """
     data, modules = _as_text_or_modules(text, name)
     if modules:
         return list(modules)

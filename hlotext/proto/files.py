@@ -146,7 +146,9 @@ class Modules(Sequence[Module]):
 
 
 def read_modules(data: bytes | str, name: str = "") -> Modules:
-    """Reads the modules of a file of any of the four message types. Raises ProtoError, MissingProtobuf."""
+    """Reads the modules of a file of any of the four message types.
+
+    Raises ProtoError if the file cannot be read, and MissingProtobuf without the extra `proto`."""
     if isinstance(data, str):
         raise ProtoError("a proto was opened as text; open it in binary mode", name=name)
     if len(data) >= MAX_SIZE:
@@ -175,7 +177,8 @@ def _module_at(data: bytes, name: str, kind: str, span: Span) -> Module:
 def read_first(data: bytes | str, name: str = "") -> Module:
     """Reads the only module of a file.
 
-    Raises ProtoError if it cannot be read or is a trace with several modules, and MissingProtobuf.
+    Raises ProtoError if the file cannot be read or is a trace with several modules, and MissingProtobuf without the
+    extra `proto`.
     """
     modules = read_modules(data, name)
     if len(modules) == 1:

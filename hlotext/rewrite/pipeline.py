@@ -73,7 +73,8 @@ class Pipeline:
         return attrs.evolve(self, passes=[pass_.following(platform, age) for pass_ in self.passes])
 
     def run(self, module: Module) -> list[PipelineStep]:
-        """Runs the passes in order. Raises PassError, leaving the module as it was before the failing pass."""
+        """Runs the passes in order. If a pass fails, raises PassError and leaves the module as it was before that
+        pass."""
         known: Counter[str] | None = None
         steps: list[PipelineStep] = []
         if self.dump_to is not None:

@@ -64,7 +64,8 @@ class ApplyRules(Pass):
 
 
 def read_rules(text: str, name: str = "rules.toml") -> tuple[FileRule, ...]:
-    """Parses the rewrite rules in the text of a file, in order. Raises RuleFileError, with file and line.
+    """Parses the rewrite rules in the text of a file, in order. Raises RuleFileError, with file and line, if it is
+    invalid.
 
     >>> [one.rule.name for one in read_rules('[twice]\\nrule = "add($x, $x) => multiply($x, 2)"')]
     ['twice']

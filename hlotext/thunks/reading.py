@@ -59,7 +59,7 @@ def load(path: str | os.PathLike[str]) -> Thunks:
 
 
 def parse(text: str, name: str = "<text>") -> Thunks:
-    """Parses a thunk_sequence or thunk_metadata file. Raises ThunkError for anything else."""
+    """Parses the contents of a thunk_sequence or thunk_metadata file. Raises ThunkError for any other content."""
     if _METADATA.match(text):
         return read_metadata(text, name)
     found = read_sequence(text)

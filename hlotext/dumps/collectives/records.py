@@ -131,7 +131,8 @@ class Deferred:
 
 @attrs.frozen
 class Reason:
-    """A reason why the partitioner created a collective, or one of those combined into it; or a host transfer."""
+    """A reason why the partitioner created a collective, one of the collectives combined into it, or a host
+    transfer."""
 
     cause: str
     """`reshard`, `partial`, `halo`, `program`, `pass`, `host` or `unknown`."""
