@@ -95,6 +95,7 @@ def test_suppression_in_the_text(first: str, second: str, codes: list[str]) -> N
         ("[lint]\nselekt = []\n", "no setting 'selekt'; did you mean `select`"),
         ('[lint]\nselect = "C"\n', "select must be a list of codes"),
         ('[lint]\nselect = ["Q"]\n', "Q is neither a rule code"),
+        ('[lint]\nselect = ["missing-donation"]\n', "did you mean `M103`?"),
         ("[lint.rules.Q101]\nmin_bytes = 1\n", "no rule has this code"),
         ("[lint.rules.L101]\nbytes = 1\n", "no such threshold"),
         ('[lint.rules.C112]\ndevices_per_host = "2"\n', "must be a number"),

@@ -497,7 +497,7 @@ def test_costs_by_instruction_are_those_of_operations(tmp_path: Path) -> None:
             'no table has "flop": did you mean `modules.compiler_flops` or `costs.flops`',
         ),
         ("select sent_bytes from collectives", "did you mean `collectives.wire_bytes`?"),
-        ("select zzzzzzzz from costs", 'no table has "zzzzzzzz": `describe operations` lists columns'),
+        ("select zzzzzzzz from costs", 'no table has "zzzzzzzz": `describe costs` lists columns'),
     ],
 )
 def test_unknown_names_lead_to_the_tables_that_have_them(dataset: str, query: str, hint: str) -> None:

@@ -84,7 +84,7 @@ def command(
     ignored.
     Each is a file or a dump folder. For two folders, compilations are paired by content, and settings, age, chip and the
     programs before and after optimization are compared; for one folder, before and after optimization. For two steps of
-    one compilation, the steps between them identify operations, names included.
+    one compilation, operations are followed through the steps in between.
 
     \b
     Examples:

@@ -118,8 +118,12 @@ class Config:
             if not _is_prefix(prefix, self.rule_files):
                 known = _known_codes(self.rule_files)
                 shown = prefix[:1] + prefix[1:].upper().translate(_LOOKS_LIKE)
+                named = {
+                    rule.name: f"did you mean `{code}`?" for code, rule in all_rules(self.rule_files).items()
+                }
                 meant = (
-                    did_you_mean(shown if shown in known else prefix, [*known])
+                    named.get(prefix)
+                    or did_you_mean(shown if shown in known else prefix, [*known])
                     or "`hlotext help rule` lists all"
                 )
                 raise ConfigError(f"{prefix} is neither a rule code nor a prefix of one; {meant}")

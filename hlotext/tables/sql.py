@@ -284,10 +284,10 @@ def _asked(
             raise QueryError("this statement has no result; a query starts with SELECT, FROM or WITH")
         return Result(tuple(found.columns), tuple(map(str, found.types)), found.to_arrow_table())
     except duckdb.Error as error:
-        raise QueryError(_said(error) + _hint(str(error), connection)) from None
+        raise QueryError(_said(error) + _hint(str(error), connection, query)) from None
 
 
-def _hint(message: str, connection: Any) -> str:
+def _hint(message: str, connection: Any, query: str) -> str:
     """After an unknown table or column: the tables there are, or those that have the column; else nothing."""
     table, column = _NO_TABLE().search(message), _NO_COLUMN().search(message)
     if table is None and column is None:
@@ -295,7 +295,8 @@ def _hint(message: str, connection: Any) -> str:
     columns: dict[str, list[str]] = {}
     for name, own in connection.execute(_COLUMNS).fetchall():
         columns.setdefault(name, []).append(own)
-    names = sorted(columns, key=_OPERATIONS.__ne__)
+    asked = {name.lower() for name in _FROM().findall(query)}
+    names = sorted(columns, key=lambda name: (name not in asked, name != _OPERATIONS))
     if table is not None:
         return f" There are {', '.join(names)}."
     assert column is not None
