@@ -374,7 +374,8 @@ class _Remover:
         root = computation.root
         if value.instruction is root:
             return True
-        return any(position is root for position in value.flat_positions()[::2])
+        positions = value.flat_positions()
+        return bool(positions) and any(position is root for position in positions[::2])
 
     # ---- rows
 

@@ -74,7 +74,7 @@ def add_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decision]
     adder.copier.put()
     adder.aliased_outputs()
     tidy(module, age)
-    return [d for d in adder.decisions if module.find(d.instruction) is not None]
+    return [decision for copy, decision in adder.decisions if copy.computation is not None]
 
 
 def tidy(module: Module, age: XlaAge) -> None:
@@ -89,11 +89,12 @@ class _Adder:
     def __init__(self, module: Module, flow: Dataflow, pairs: InPlacePairs) -> None:
         self.module, self.flow, self.pairs = module, flow, pairs
         self.copier = Copier(module)
-        self.decisions: list[Decision] = []
+        self.decisions: list[tuple[Instruction, Decision]] = []
+        """The copies, and why each was added."""
 
     def _note(self, copy: Instruction, rule: str, because: str, *others: Instruction) -> None:
         names = tuple(dict.fromkeys(other.name for other in others))
-        self.decisions.append(Decision(copy.name, rule, because, names, SOURCE))
+        self.decisions.append((copy, Decision(copy.name, rule, because, names, SOURCE)))
 
     def visit(self, i: Instruction) -> None:
         """Adds the copies of one instruction."""

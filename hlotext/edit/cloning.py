@@ -18,6 +18,7 @@ from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import COPIED, Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.raw import Form, NodeState
 from hlotext.ir.values.metadata import Metadata
 
 Nodes = dict[Any, Any]
@@ -121,20 +122,27 @@ def clone_module(module: Module) -> Module:
         for old in computation._instructions:
             if isinstance(old, BadInstruction):
                 place = old._place if isinstance(old._place, tuple) else None
-                node: Instruction = BadInstruction(
-                    old._name, old._head.shape, new, place, old._form, old.text
-                )
-            else:
-                node = Instruction(old._name, "", None, (), old._attributes, None, new)
-                node._head, node._operands = old._head, tuple(nodes[o] for o in old._operands)
-                node._place, node._form = old._place, old._form
-            node._is_modified = old._is_modified
+                bad = BadInstruction(old._name, old._head.shape, new, place, old._form, old.text)
+                bad._is_modified = old._is_modified
+                nodes[old] = bad
+                new._instructions.append(bad)
+                continue
+            # Slot by slot: a module has hundreds of thousands, and what the constructor makes first would be replaced.
+            node = Instruction.__new__(Instruction)
+            node._name, node._head, node._computation = old._name, old._head, new
+            node._operands, node._attributes = tuple([nodes[o] for o in old._operands]), old._attributes
+            state = old._state
+            if type(state) is NodeState:  # users are counted when somebody asks
+                is_as_read = state.form is Form.LINE and not state.is_modified
+                state = state.place if is_as_read else NodeState(state.place, state.form, state.is_modified)
+            node._state = state
             nodes[old] = node
             new._instructions.append(node)
         new._root = nodes[computation._root] if computation._root is not None else None
     attributes = MappedAttributes(nodes)
     for instruction in copy.instructions():
-        instruction._attributes = attributes.of(instruction._attributes)
+        if instruction._attributes:
+            instruction._attributes = attributes.of(instruction._attributes)
     copy._parts = attributes.parts(module._parts)
     return copy
 
