@@ -37,9 +37,8 @@ def find_buffers(flow: Dataflow, pairs: InPlacePairs) -> list[Buffer]:
         if first is not second:
             edges.setdefault(first, []).append(second)
             edges.setdefault(second, []).append(first)
-    for value in flow.values:
-        if value in edges:
-            together.join(value, edges[value])
+    for value in sorted(edges, key=_number):
+        together.join(value, edges[value])
     return together.sets()
 
 
@@ -60,15 +59,16 @@ def must_alias_pairs(flow: Dataflow, pairs: InPlacePairs) -> Iterator[MustAlias]
     for caller in dict.fromkeys(itertools.chain.from_iterable(flow.callers.values())):
         yield from _through(flow, caller)  # once, though each of its branches has it as a caller
     for instruction, values in at.items():
-        if instruction._head.opcode not in WRITES_IN_PLACE:
+        if instruction._head.opcode not in WRITES_IN_PLACE or not (made := pairs.of(instruction)):
             continue
-        for pair in pairs.of(instruction):
-            if pair.operand_number >= len(instruction._operands):
+        operands, places = instruction._operands, flow.parts.of(shape_of(instruction)).place
+        for number, index, output in made:
+            outer = places.get(output)
+            if number >= len(operands) or outer is None:
                 continue
-            operand = instruction._operands[pair.operand_number]
-            inner = flow.parts.of(shape_of(operand)).place.get(pair.operand_index)
-            outer = flow.parts.of(shape_of(instruction)).place.get(pair.output_index)
-            if inner is None or outer is None:
+            operand = operands[number]
+            inner = flow.parts.of(shape_of(operand)).place.get(index) if index else 0
+            if inner is None:
                 continue
             first, second = at[operand][inner], values[outer]
             if first is not None and second is not None:
@@ -101,25 +101,33 @@ class _Sets:
     """Disjoint sets of values that are joined as XLA joins them: into the largest, which keeps its place."""
 
     def __init__(self, values: list[Value]) -> None:
+        """The values by their numbers."""
         self._values = values
-        self._set: dict[Value, int] = {value: number for number, value in enumerate(values)}
+        self._set: dict[Value, int] = {}
+        """Of those that were joined the set; each other value is alone in the one of its own number."""
         self._members: dict[int, list[Value]] = {}
 
     def join(self, value: Value, others: list[Value]) -> None:
         """Puts a value's set and those of the others together."""
         members, own = self._members, self._set
-        if {own[each] for each in others} == {own[value]}:
+        mine = own.get(value, value.number)
+        found = {mine: value.number}
+        for each in others:
+            number = own.get(each, each.number)
+            known = found.get(number)
+            if known is None or each.number < known:
+                found[number] = each.number
+        if len(found) == 1:
             return  # each pair comes from both sides
-        found: dict[int, int] = {}
-        for each in (value, *others):
-            number = own[each]
-            found[number] = min(found.get(number, each.number), each.number)
 
         def size(number: int) -> tuple[int, int]:
             return (len(members[number]) if number in members else 1, -found[number])
 
         into = max(found, key=size)
-        kept = members.setdefault(into, [self._values[into]])
+        kept = members.get(into)
+        if kept is None:
+            kept = members[into] = [self._values[into]]
+            own[kept[0]] = into
         for number in found:
             if number != into:
                 gone = members.pop(number, None) or [self._values[number]]
@@ -130,11 +138,12 @@ class _Sets:
     def sets(self) -> list[Buffer]:
         """Every set that is left, by place; its values by number."""
         found: list[Buffer] = []
+        own, members = self._set, self._members
         for number, value in enumerate(self._values):
-            if number in self._members:
-                found.append(tuple(sorted(self._members[number], key=_number)))
-            elif self._set[value] == number:
+            if value not in own:
                 found.append((value,))
+            elif number in members:
+                found.append(tuple(sorted(members[number], key=_number)))
         return found
 
 

@@ -10,7 +10,7 @@ from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout import LayoutError
 from hlotext.memory.aliases import Buffer
-from hlotext.memory.allocations import Allocation, Slice
+from hlotext.memory.allocations import Allocation, Slice, slices_of
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.heap import (
@@ -433,11 +433,11 @@ class Assigner:
         allocation = Allocation(len(self._open), placement.bytes, space, is_estimated=before, heaps=1)
         opened = Opened(allocation)
         self._open.append(opened)
-        for value, (offset, size) in placement.chunks.items():
-            opened.slices.append(Slice(value, offset, size))
-            self._of[value] = opened
-            if self._buffers.number_of[value] in self._live_out:
-                allocation.maybe_live_out = True
+        chunks, number_of = placement.chunks, self._buffers.number_of
+        opened.slices += slices_of((value, *chunk) for value, chunk in chunks.items())
+        self._of.update(dict.fromkeys(chunks, opened))
+        if not self._live_out.isdisjoint(map(number_of.__getitem__, chunks)):
+            allocation.maybe_live_out = True
         self._heaps.append(Heap(space, placement.bytes, events, before))
 
     # ---- the end
@@ -460,7 +460,7 @@ class Assigner:
             into.allocation.heaps += allocation.heaps
             into.allocation.is_size_estimated |= allocation.is_size_estimated
             into.allocation.is_tuple = False
-            into.slices += [Slice(value, base + offset, size) for value, offset, size in opened.slices]
+            into.slices += slices_of((value, base + offset, size) for value, offset, size in opened.slices)
         for number, opened in enumerate(kept):
             opened.allocation.number = number
             opened.allocation.slices = tuple(sorted(opened.slices, key=lambda piece: piece.value.number))

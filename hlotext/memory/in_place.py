@@ -39,6 +39,8 @@ class InPlacePairs:
         self._inside: dict[Instruction, tuple[Pair, ...]] = {}
         self._of: dict[Instruction, tuple[Pair, ...]] = {}
         """The pairs of fusions."""
+        # Of an attribute that is stated in one text, as of each layer, there is one value, which is kept with its pairs.
+        self._stated: dict[int, tuple[OutputToOperandAliasing, tuple[Pair, ...]]] = {}
 
     def of(self, instruction: Instruction) -> tuple[Pair, ...]:
         """The pairs of an instruction, what it says itself (`output_to_operand_aliasing`) last."""
@@ -50,8 +52,19 @@ class InPlacePairs:
             return ()
         found = self._of.get(instruction)
         if found is None:
-            found = self._of[instruction] = (*self._of_fusion(instruction), *_said(instruction))
+            inside, said = self._of_fusion(instruction), self._said(instruction)
+            found = self._of[instruction] = inside + said if inside and said else inside or said
         return found
+
+    def _said(self, fusion: Instruction) -> tuple[Pair, ...]:
+        """The pairs that the text states of a fusion."""
+        aliasing = fusion._attributes.get("output_to_operand_aliasing")
+        if aliasing is None:
+            return ()
+        known = self._stated.get(id(aliasing))
+        if known is None:
+            known = self._stated[id(aliasing)] = aliasing, _said(fusion)
+        return known[1]
 
     def _of_fusion(self, fusion: Instruction) -> tuple[Pair, ...]:
         """Pairs that the body of a fusion makes: from each leaf of its root back to an operation in place.
@@ -87,7 +100,7 @@ class InPlacePairs:
                     continue
                 given, inner = self._follow(source.operands[pair.operand_number], pair.operand_index)
                 if given.opcode == "fusion":
-                    nested = (*self._inside.get(given, ()), *_said(given))
+                    nested = (*self._inside.get(given, ()), *self._said(given))
                     for other in nested:
                         if other.output_index == inner and other.operand_number < len(given.operands):
                             given, inner = self._follow(

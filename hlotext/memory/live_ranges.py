@@ -63,9 +63,10 @@ def find_live_ranges(
     position_time = {**times, **root_ends}
     for value in flow.values:
         instruction = value.instruction
-        if instruction is None or instruction not in times:
+        own = times.get(instruction) if instruction is not None else None
+        if instruction is None or own is None:
             continue
-        own, is_parameter = times[instruction], instruction._head.opcode == "parameter"
+        is_parameter = instruction._head.opcode == "parameter"
         start, last = own, root_ends.get(instruction, own)
         computation = instruction._computation
         if is_parameter and computation is not None:
@@ -77,13 +78,14 @@ def find_live_ranges(
                 start = _found_first(value, schedule.async_bodies[computation], times, start)
             else:
                 last = floor
-        flat = value.flat_positions()
+        flat = value._positions
         for place in range(0, len(flat), 2):
             time = position_time.get(flat[place], -1)  # type: ignore[arg-type]
             if time > last:
                 last = time
                 ends[value] = flat[place], flat[place + 1]  # type: ignore[assignment]
-        last = max(last, floor)
+        if last < floor:
+            last = floor
         if (
             is_parameter
             and computation is entry
@@ -91,7 +93,8 @@ def find_live_ranges(
         ):
             last = end_of_all
         else:
-            for user in value.flat_uses()[::3]:
+            uses = value._uses
+            for user in uses[::3] if len(uses) > 3 else uses[:1]:
                 time = read_at.get(user, -1)  # type: ignore[arg-type]
                 if time > last:
                     last = time

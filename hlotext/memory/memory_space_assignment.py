@@ -134,7 +134,7 @@ def _with_joined(value: Value, flow: Dataflow) -> list[Value]:
     found = [value]
     for one in found:
         for user in one.flat_uses()[::3]:
-            if isinstance(user, Instruction) and is_joined(user):
+            if isinstance(user, Instruction) and user._head.opcode == "custom-call" and is_joined(user):
                 joined = flow.at[user][0]
                 if joined is not None and joined not in found:
                     found.append(joined)

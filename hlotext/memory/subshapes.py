@@ -29,13 +29,19 @@ class Subshapes:
 class SubshapeCache:
     """The parts of every shape of a module, each found once: a module has few distinct shapes."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_by_shape", "_known")
 
     def __init__(self) -> None:
-        self._known: dict[Shape, Subshapes] = {}
+        self._by_shape: dict[Shape, Subshapes] = {}
+        # Equal shapes are nearly always one object, which is found sooner by its number; it is kept, so that no other has it.
+        self._known: dict[int, tuple[Subshapes, Shape]] = {}
 
     def of(self, shape: Shape) -> Subshapes:
-        parts = self._known.get(shape)
+        known = self._known.get(id(shape))
+        if known is not None:
+            return known[0]
+        parts = self._by_shape.get(shape)
         if parts is None:
-            parts = self._known[shape] = Subshapes(shape)
+            parts = self._by_shape[shape] = Subshapes(shape)
+        self._known[id(shape)] = parts, shape
         return parts

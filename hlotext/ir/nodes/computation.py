@@ -471,7 +471,8 @@ def instruction_post_order(computation: Computation) -> list[Instruction]:
                 order[instruction] = None
                 continue
             entered.add(instruction)
-            before = [i for i in reversed(instruction._operands) if i not in entered]
+            operands = instruction._operands
+            before = [i for i in reversed(operands) if i not in entered] if operands else []
             if "control-predecessors" in instruction._attributes:
                 before += [i for i in instruction.control_predecessors if i not in entered]
             if before:
