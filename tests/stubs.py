@@ -1,21 +1,30 @@
-"""Writes the stubs of what is made from the opcode table at run time: `python -m tests.stubs`.
+"""Writes what is made from tables and classes: `python -m tests.stubs`.
 
-mypy and editors read them; `tests/test_stubs.py` compares them with the table.
+Stubs of what is made from the opcode table at run time, which mypy and editors read, and the table of lint rules by which
+they are chosen before they are imported. `tests/test_stubs.py` compares them with what they are made from.
 """
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import keyword
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+import attrs
 
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.attributes import ATTRIBUTES
 from hlotext.ir.tables.opcode import AttributeUse, Opcode, Payload, Printing
 from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES
+from hlotext.lint.merged import MergedRule
+from hlotext.lint.rule import Rule
+from hlotext.lint.rule_row import RuleNeeds, RuleRow
 from hlotext.matchers.facts import COMMUTATIVE
 from hlotext.rewrite.kit.builder import Builder
 from tests.support import ROOT
@@ -236,10 +245,65 @@ def attributes_stub() -> str:
     )
 
 
+RULES = '''"""The built-in rules by code: made from their classes by `python -m tests.stubs`."""
+
+from hlotext.lint.rule_row import RuleNeeds, RuleRow
+
+RULE_ROWS: dict[str, RuleRow] = {
+'''
+
+
+def rule_rows() -> str:
+    """The table by which rules are chosen before they are imported."""
+    found = {}
+    for file in sorted((PACKAGE / "lint" / "rules").glob("[a-z]*.py")):
+        module = importlib.import_module(f"hlotext.lint.rules.{file.stem}")
+        for kind in vars(module).values():
+            if inspect.isclass(kind) and issubclass(kind, Rule) and kind.__module__ == module.__name__:
+                found[kind.code] = kind
+    return RULES + "".join(f"{code!r}: {_row(kind)},\n" for code, kind in sorted(found.items())) + "}\n"
+
+
+def _row(kind: type[Rule]) -> str:
+    """A row of the table. A merged rule finds something where one of its parts does."""
+    parts = kind.parts if issubclass(kind, MergedRule) else (kind,)
+    needs = dict.fromkeys(map(_needs, parts))
+    texts = [_text("RuleNeeds", [], attrs.asdict(one), RuleNeeds) for one in needs]
+    values = {"is_default": kind.is_default, "former": kind.former}
+    first = [repr(kind.__module__.rpartition(".")[2]), repr(kind.__name__)]
+    last = [f"needs=({', '.join(texts)},)"] if RuleNeeds() not in needs else []
+    return _text("RuleRow", first, values, RuleRow, last)
+
+
+def _needs(part: type[Rule]) -> RuleNeeds:
+    """Its conditions; one that looks at nothing but instructions needs one of these."""
+    is_by_instruction = not part.needs_any and part.check_module is Rule.check_module
+    return RuleNeeds(
+        part.needs_optimized,
+        part.needs_schedule,
+        part.needs_partitions,
+        part.needs_communication,
+        " ".join(sorted(backend.value for backend in part.backends)),
+        " ".join(sorted(part.opcodes if is_by_instruction else part.needs_any)),
+    )
+
+
+def _text(name: str, first: list[str], values: dict[str, Any], kind: type, last: Sequence[str] = ()) -> str:
+    """A call with those arguments that differ from the defaults."""
+    default = {field.name: field.default or frozenset() for field in attrs.fields(kind)}
+    said = [
+        f"{key}={(' '.join(sorted(value)) if isinstance(value, frozenset) else value)!r}"
+        for key, value in values.items()
+        if (value or frozenset()) != default[key]
+    ]
+    return f"{name}({', '.join([*first, *said, *last])})"
+
+
 STUBS = {
     "ir/nodes/typed_attributes.pyi": attributes_stub,
     "rewrite/kit/opcode_methods.pyi": builder_stub,
     "matchers/opcode_matchers.pyi": matcher_stub,
+    "lint/rule_rows.py": rule_rows,
 }
 """The stubs, below the package, and what makes each."""
 

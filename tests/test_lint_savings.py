@@ -813,7 +813,7 @@ class _Boasting(lint.Rule):
 
 
 def test_the_bound_holds_for_every_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lint.Config, "active_rules", lambda config: [_Boasting()])
+    monkeypatch.setattr(lint.Config, "active_rules", lambda config, context: [_Boasting()])
     (finding,) = lint.run(hlo.parse(BOUND), lint.Config(**support.SAY_ALL))
     assert finding.peak_bytes == 8192
 

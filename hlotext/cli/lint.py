@@ -183,13 +183,15 @@ def command(
             trips={**config.trips, **trips_of(trips)},
             what_if=what_if or config.what_if,
         )
-        active = config.active_rules()
+        lint.all_rules(config.rule_files)  # a plugin may be no rule
         known = _known(baseline) if baseline is not None else lint.Baseline()
     except (lint.ConfigError, lint.RuleError, lint.BaselineError) as error:
         raise Unreadable(str(error)) from None
     least = None if fail_on in (None, _WARNINGS) else _least_share(fail_on)
     if show_settings:
-        _show_settings(config, active, config_file or (None if isolated else lint.find_config(Path.cwd())))
+        _show_settings(
+            config, config.active_rules(), config_file or (None if isolated else lint.find_config(Path.cwd()))
+        )
         return
     files = _files(paths)
     if show_files:
@@ -485,11 +487,8 @@ def _shown(finding: lint.Finding, show_traceback: bool) -> lint.Finding:
 
 def _say_off(config: lint.Config) -> None:
     """Says that nothing found is not nothing to find: rules for costs that may be meant run only when asked for."""
-    off = [
-        code
-        for code, rule in lint.all_rules(config.rule_files).items()
-        if not rule.is_default and not config.is_selected(code, False)
-    ]
+    rules = lint.all_rules(config.rule_files)
+    off = [code for code in rules if not rules.is_default(code) and not config.is_selected(code, False)]
     if off:
         say(f"{pluralize(len(off), 'rule')} disabled by default did not run (--extend-select ALL runs them)")
 

@@ -23,6 +23,11 @@ def every_code() -> dict[str, Code]:
     }
 
 
+def code_names() -> tuple[str, ...]:
+    """The names of `every_code`."""
+    return (*SYNTAX_CODES, INTERNAL, *VERIFY_CODES, *all_rules())
+
+
 def code_of(name: str) -> Code:
     """Returns the description of a code, including codes of earlier releases; an unknown code describes itself."""
     name = current_code(name)

@@ -14,9 +14,9 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.analysis.chips import chip
 from hlotext.ir.spelling import did_you_mean
-from hlotext.lint.codes import every_code
+from hlotext.lint.codes import code_names
 from hlotext.lint.registry import GONE, all_rules, current_code, note_of
-from hlotext.lint.rule import Rule
+from hlotext.lint.rule import Context, Rule
 
 SHARES = ("warn", "note", "warn_peak", "note_peak", "floor_seconds", "floor_bytes")
 """The settings that say what is worth saying."""
@@ -137,13 +137,14 @@ class Config:
             chosen = max(chosen, 0)
         return chosen > _longest(code, self.ignore)
 
-    def active_rules(self) -> list[Rule]:
-        """The selected rules, with their thresholds set."""
-        return [
-            make(**settable(make, self.rules.get(code, {})))
-            for code, make in all_rules(self.rule_files).items()
-            if self.is_selected(code, make.is_default)
-        ]
+    def active_rules(self, context: Context | None = None) -> list[Rule]:
+        """The selected rules, with their thresholds set; of a module only those that apply to it."""
+        every = all_rules(self.rule_files)
+        codes = [code for code in every if self.is_selected(code, every.is_default(code))]
+        if context is not None:
+            codes = [code for code in codes if every.may_apply(code, context)]
+        rules = [every[code](**settable(every[code], self.rules.get(code, {}))) for code in codes]
+        return rules if context is None else [rule for rule in rules if rule.applies_to(context)]
 
     def is_ignored_in(self, code: str, file: str) -> bool:
         """True if a code is ignored in a file."""
@@ -175,7 +176,7 @@ _LOOKS_LIKE = str.maketrans("OIL", "011")
 
 def _known_codes(files: tuple[Path, ...]) -> tuple[str, ...]:
     """The codes of the rules, those of the files too, of the readers and of the verifier."""
-    return tuple(dict.fromkeys((*all_rules(files), *every_code())))
+    return tuple(dict.fromkeys((*all_rules(files), *code_names())))
 
 
 def _is_prefix(prefix: str, files: tuple[Path, ...]) -> bool:

@@ -76,7 +76,7 @@ def _run(module: Module, config: Config, file: str, compilation: Compilation | N
     checkout = Checkout(config.source_root) if config.source_root is not None else None
     try:
         context = make_context(module, config.profile, checkout, config.chip, config.trips, compilation)
-        rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
+        rules = config.active_rules(context)
     except RuleError:  # a plugin that is no rule fails every file alike
         raise
     except Exception as error:

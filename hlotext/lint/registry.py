@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-import pkgutil
 import re
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from inspect import isclass
 from pathlib import Path
 
 from hlotext.ir import gc_control
-from hlotext.lint import rules as _rules
-from hlotext.lint.rule import Rule
+from hlotext.lint.rule import Context, Rule
+from hlotext.lint.rule_rows import RULE_ROWS
 
 ENTRY_POINTS = "hlotext.lint_rules"
 """The group of entry points that name rule classes of other packages."""
@@ -25,20 +25,49 @@ class RuleError(ValueError):
     """A plugin rule cannot be used. The message names it."""
 
 
+class RuleMap(Mapping[str, type[Rule]]):
+    """Rules by code, in order. The module of a built-in rule is imported when the rule is asked for."""
+
+    def __init__(self, others: Iterable[type[Rule]] = ()) -> None:
+        self._loaded = {rule.code: rule for rule in others}
+        self._codes = dict.fromkeys(sorted({*RULE_ROWS, *self._loaded}))
+
+    def __getitem__(self, code: str) -> type[Rule]:
+        found = self._loaded.get(code)
+        if found is None:
+            row = RULE_ROWS[code]
+            with gc_control.gc_paused(collect_first=False):  # what is imported stays
+                module = importlib.import_module(f"{_RULES}.{row.module}")
+            found = self._loaded[code] = getattr(module, row.type_name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._codes)
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __contains__(self, code: object) -> bool:
+        return code in self._codes
+
+    def is_default(self, code: str) -> bool:
+        """`Rule.is_default` of a rule, without importing it. Raises KeyError."""
+        row = RULE_ROWS.get(code)
+        return self[code].is_default if row is None else row.is_default
+
+    def may_apply(self, code: str, context: Context) -> bool:
+        """False if a rule is known to find nothing in a module of this kind, without importing it."""
+        row = RULE_ROWS.get(code)
+        return row is None or row.may_apply(context)
+
+
+_RULES = "hlotext.lint.rules"
+
+
 @functools.cache
-def builtin_rules() -> dict[str, type[Rule]]:
+def builtin_rules() -> RuleMap:
     """The built-in rules by code, in order."""
-    found: dict[str, type[Rule]] = {}
-    with gc_control.gc_paused(collect_first=False):  # what is imported stays
-        modules = [
-            importlib.import_module(f"{_rules.__name__}.{file.name}")
-            for file in pkgutil.iter_modules(_rules.__path__)
-        ]
-    for module in modules:
-        for value in vars(module).values():
-            if isclass(value) and issubclass(value, Rule) and value.__module__ == module.__name__:
-                found[value.code] = value
-    return dict(sorted(found.items()))
+    return RuleMap()
 
 
 GONE = {
@@ -53,7 +82,7 @@ GONE = {
 @functools.cache
 def former_codes() -> dict[str, str]:
     """Codes that became part of another rule, with its code."""
-    return {old: code for code, rule in builtin_rules().items() for old in rule.former}
+    return {old: code for code, row in RULE_ROWS.items() for old in row.former}
 
 
 def current_code(code: str) -> str:
@@ -70,12 +99,12 @@ def note_of(code: str) -> str:
 
 
 @functools.cache
-def all_rules(files: tuple[Path, ...] = ()) -> dict[str, type[Rule]]:
+def all_rules(files: tuple[Path, ...] = ()) -> RuleMap:
     """All rules by code, in order, including plugins and those defined in a project's `files`.
 
     Raises RuleError for a plugin that is not a rule, or whose code is already taken.
     """
-    found = dict(builtin_rules())
+    found: dict[str, type[Rule]] = {}
     for point in metadata.entry_points(group=ENTRY_POINTS):
         try:
             rule = point.load()
@@ -89,7 +118,7 @@ def all_rules(files: tuple[Path, ...] = ()) -> dict[str, type[Rule]]:
     for path in files:
         for rule in file_rules(path):
             _add(found, rule, f"{rule.__name__} of {path}")
-    return dict(sorted(found.items()))
+    return RuleMap(found.values())
 
 
 def _add(found: dict[str, type[Rule]], rule: type[Rule], name: str) -> None:
@@ -97,6 +126,8 @@ def _add(found: dict[str, type[Rule]], rule: type[Rule], name: str) -> None:
         raise RuleError(f"rule {name} needs a code of capital letters and three digits")
     if note := note_of(rule.code):
         raise RuleError(f"rule {name} has the code {rule.code}, which means another rule: {note}")
+    if rule.code in RULE_ROWS:
+        found.setdefault(rule.code, builtin_rules()[rule.code])
     if found.setdefault(rule.code, rule) is not rule:
         raise RuleError(f"rule {name} has the code {rule.code}, which another rule has")
 

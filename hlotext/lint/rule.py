@@ -360,6 +360,12 @@ class Rule:
     """Pass that fixes the finding without changing results (so `--fix` is safe); empty if there is none."""
     opcodes: ClassVar[frozenset[str]] = frozenset()
     """Opcodes of the instructions passed to `check`."""
+    needs_any: ClassVar[frozenset[str]] = frozenset()
+    """Opcodes of which a module has one, or the rule finds nothing; empty for no such condition."""
+    needs_partitions: ClassVar[bool] = False
+    """True if it finds nothing in a module of one partition."""
+    needs_communication: ClassVar[bool] = False
+    """True if it finds nothing in a module without communication."""
 
     def applies_to(self, context: Context) -> bool:
         """True if the rule applies to a module of this kind."""

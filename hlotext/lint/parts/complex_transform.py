@@ -20,6 +20,7 @@ _MOST_STEPS = 8
 
 class ComplexTransform(Rule):
     needs_optimized = True
+    needs_any = frozenset({"fft"})
 
     def check_module(self, context: Context) -> Iterator[Report]:
         counted: set[Instruction] = set()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 class Reshard(Rule):
+    needs_communication = True
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:

@@ -13,6 +13,7 @@ from hlotext.lint.rule import Context, Report, Rule
 
 
 class UnevenSharding(Rule):
+    needs_partitions = True
     share: ClassVar[float] = 0.05
     """Share of the elements on all devices that are padding, from which on it is worth a finding."""
     min_bytes: ClassVar[int] = 1 << 16

@@ -28,6 +28,7 @@ class AllGatherInLoop(Rule):
     waste = "sent"
     yields_to = frozenset({"C108"})
     names_cause = True
+    needs_communication = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
         found = list(self._found(context))

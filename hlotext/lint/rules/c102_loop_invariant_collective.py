@@ -15,6 +15,7 @@ class LoopInvariantCollective(Rule):
     code = "C102"
     name = "loop-invariant-collective"
     title = "a collective in a loop whose operands do not change"
+    needs_communication = True
     waste = "again"
     yields_to = frozenset({"C108"})
 

@@ -27,6 +27,7 @@ class ReplicatedParameter(Rule):
     code = "C110"
     name = "replicated-parameter"
     title = "a large parameter that is replicated on every device"
+    needs_partitions = True
     waste = "held"
     min_bytes: ClassVar[int] = 128 << 20
     """Bytes of one parameter from which on it may be a fault of its own."""

@@ -22,6 +22,7 @@ class SumsAddedUp(Rule):
     code = "C113"
     name = "sums-added-up"
     title = "all-reduces whose results are only added up"
+    needs_communication = True
     waste = "sent"
 
     def check_module(self, context: Context) -> Iterator[Report]:

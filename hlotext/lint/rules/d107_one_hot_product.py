@@ -31,6 +31,7 @@ class OneHotProduct(Rule):
     code = "D107"
     name = "one-hot-product"
     title = "a matrix multiplication by a one-hot or diagonal matrix"
+    needs_any = traits.CONTRACTIONS
     waste = "dense"
 
     def check_module(self, context: Context) -> Iterator[Report]:

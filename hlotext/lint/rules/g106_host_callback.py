@@ -9,6 +9,7 @@ from hlotext.analysis import Backend, written_bytes
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.lint.helpers import FLOW, add_outwards, is_callback, is_in_branch, passed_bytes, times, works
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -17,6 +18,7 @@ class HostCallback(Rule):
     code = "G106"
     name = "host-callback"
     title = "a host callback inside the program"
+    needs_any = traits.HOST_EFFECTS | {"custom-call"}
     waste = "host"
 
     min_bytes: ClassVar[int] = 4096

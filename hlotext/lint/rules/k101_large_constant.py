@@ -19,6 +19,7 @@ class LargeConstant(Rule):
     title = "a large constant"
     severity = Severity.NOTE  # as an argument it takes the same memory: what is spared is the executable's
     opcodes = frozenset({"constant"})
+    needs_any = opcodes
 
     min_bytes: ClassVar[int] = 1 << 20
     """Bytes from which on it is worth a finding."""

@@ -1,0 +1,64 @@
+"""Rules before their modules are imported: what decides whether one can apply to a module."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from hlotext.lint.rule import Context
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+@attrs.frozen
+class RuleNeeds:
+    """Conditions without which a rule finds nothing, as its class has them (see `Rule`)."""
+
+    needs_optimized: bool = False
+    needs_schedule: bool = False
+    needs_partitions: bool = False
+    needs_communication: bool = False
+    backends: frozenset[str] = attrs.field(default="", converter=_words)
+    """Values of `Backend`, separated by spaces in the table; empty for all."""
+    needs_any: frozenset[str] = attrs.field(default="", converter=_words)
+    """Opcodes, separated in the same way."""
+
+    def hold(self, context: Context) -> bool:
+        """True if a module meets them."""
+        if self.needs_optimized and not context.is_optimized:
+            return False
+        module = context.module
+        if self.needs_schedule and not module.is_scheduled:
+            return False
+        if self.needs_partitions and module.attributes.get("num_partitions", 1) == 1:
+            return False
+        if self.backends and (context.backend is None or context.backend.value not in self.backends):
+            return False
+        if self.needs_any and self.needs_any.isdisjoint(context.census.by_opcode):
+            return False
+        return bool(context.communications) if self.needs_communication else True
+
+
+@attrs.frozen
+class RuleRow:
+    """A built-in rule, without importing it."""
+
+    module: str
+    """Name of its file in `hlotext/lint/rules/`, without suffix."""
+    type_name: str
+    """Name of its class."""
+    is_default: bool = True
+    former: tuple[str, ...] = ()
+    needs: tuple[RuleNeeds, ...] = ()
+    """Sets of conditions of which one must hold, one for each part of a merged rule; empty for none."""
+
+    def may_apply(self, context: Context) -> bool:
+        """False if the rule finds nothing in a module of this kind, so that it need not be imported."""
+        try:
+            return not self.needs or any(needs.hold(context) for needs in self.needs)
+        except Exception:  # of an ill-formed module the rule itself fails, and is reported
+            return True
