@@ -15,9 +15,9 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 
 ENTRY, CALLED, ASYNC, BRANCH, APPLIED, UNUSED = "entry", "called", "async body", "branch", "applied", "unused"
-LOOP_BODY, LOOP_CONDITION = "loop body", "loop condition"
+FUSED, LOOP_BODY, LOOP_CONDITION = "fusion body", "loop body", "loop condition"
 _USES = {
-    ("fusion", "calls"): "fusion body",
+    ("fusion", "calls"): FUSED,
     ("while", "body"): LOOP_BODY,
     ("while", "condition"): LOOP_CONDITION,
     ("conditional", "true_computation"): BRANCH,
@@ -43,7 +43,9 @@ MOST_RUNS = 1 << 63
 """Maximum execution count; larger ones are reported as unknown: no machine runs so often, and a float may not hold it."""
 
 
-@attrs.frozen
+@attrs.define(
+    unsafe_hash=True
+)  # never changed: made by the ten thousand, and what checks that takes most of the time
 class CallEdge:
     """A call of one computation by one instruction.
 
@@ -278,8 +280,11 @@ def _callers_first(
             done.append(computation)
         elif computation not in entered:
             entered.add(computation)
-            stack.append((computation, True))
-            stack.extend((edge.callee, False) for edge in reversed(callees.get(computation, ())))
+            if edges := callees.get(computation):
+                stack.append((computation, True))
+                stack.extend([(edge.callee, False) for edge in reversed(edges)])
+            else:
+                done.append(computation)
     return done[::-1]
 
 
@@ -297,7 +302,11 @@ def _runs(
     for computation in order:
         outer = runs.setdefault(computation, 0)
         for edge in callees.get(computation, ()):
-            factor = _runs_per_call(edge, trips) if edge.use != BRANCH else per_branch
+            use = edge.use
+            if use == FUSED:
+                factor: int | None = 1
+            else:
+                factor = _runs_per_call(edge, trips) if use != BRANCH else per_branch
             known = runs.get(edge.callee, 0)
             count = None if outer is None or factor is None or known is None else known + outer * factor
             runs[edge.callee] = None if count is None or count > MOST_RUNS else count

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import attrs
 
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.values import Value
 
@@ -79,3 +82,28 @@ class Allocation:
     def is_static(self) -> bool:
         """True if the allocation is live for the whole program: a parameter, a constant or a part of the result."""
         return not self.is_thread_local and not self.is_temporary
+
+
+class PlacesByWriter:
+    """Places in allocations by the instruction that writes there: many are known, and few are asked for."""
+
+    def __init__(self, allocations: Sequence[Allocation]) -> None:
+        self._allocations = allocations
+        self._starts = list(accumulate((len(one.slices) for one in allocations), initial=0))
+        self._pieces = [piece for one in allocations for piece in one.slices]
+        writers = [piece.value.instruction for piece in self._pieces]
+        numbers = range(len(writers))
+        self._first = dict(zip(reversed(writers), reversed(numbers), strict=True))
+        self._others: dict[Instruction | None, list[int]] = {}
+        """Places of instructions that write more than one array, behind the first."""
+        for number, first, writer in zip(
+            numbers, map(self._first.__getitem__, writers), writers, strict=True
+        ):
+            if number != first:
+                self._others.setdefault(writer, []).append(number)
+
+    def of(self, writer: Instruction) -> Iterator[tuple[Allocation, Slice]]:
+        """Yields the places of what an instruction writes, each with its allocation."""
+        if writer in self._first:
+            for number in (self._first[writer], *self._others.get(writer, ())):
+                yield self._allocations[bisect_right(self._starts, number) - 1], self._pieces[number]

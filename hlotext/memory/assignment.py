@@ -21,7 +21,7 @@ from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.value import mimebundle
 from hlotext.memory import peaks, platforms
 from hlotext.memory.aliases import Buffer, find_buffers
-from hlotext.memory.allocations import Allocation, Slice
+from hlotext.memory.allocations import Allocation, PlacesByWriter
 from hlotext.memory.assigner import Assigner, Heap, Result
 from hlotext.memory.dataflow import Dataflow, analyse
 from hlotext.memory.errors import MemoryModelError
@@ -125,18 +125,18 @@ class Assignment:
         return {}
 
     @functools.cached_property
-    def _places_of(self) -> Mapping[Instruction, list[tuple[Allocation, Slice]]]:
-        """The places of what an instruction writes."""
-        found: dict[Instruction, list[tuple[Allocation, Slice]]] = {}
-        for allocation in self.allocations:
-            for piece in allocation.slices:
-                if piece.value.instruction is not None:
-                    found.setdefault(piece.value.instruction, []).append((allocation, piece))
-        return found
+    def _places(self) -> PlacesByWriter:
+        """The places of what instructions write."""
+        return PlacesByWriter(self.allocations)
 
     @functools.cached_property
-    def _timelines(self) -> dict[int, npt.NDArray[np.int64]]:
-        """Live bytes at each moment by memory space, of those that were asked for (`without.peak_without`)."""
+    def _timelines(self) -> dict[int, list[int]]:
+        """Live bytes at each moment by memory space, of those that were asked for (`peaks.timeline`)."""
+        return {}
+
+    @functools.cached_property
+    def _timeline_arrays(self) -> dict[int, npt.NDArray[np.int64]]:
+        """The same as arrays (`without.peak_without`)."""
         return {}
 
     @functools.cached_property

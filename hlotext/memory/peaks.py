@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -109,12 +110,15 @@ def _is_inside(places: Sequence[tuple[int, int]], offset: int, size: int) -> boo
 
 
 def timeline(assignment: Assignment, memory_space: int) -> list[int]:
-    """Live bytes at each moment: all of what is static, and of temporaries what lives."""
-    moments = len(assignment.schedule)
-    total = [static_bytes(assignment, memory_space)] * moments
+    """Live bytes at each moment: all of what is static, and of temporaries what lives. Computed once."""
+    known = assignment._timelines.get(memory_space)
+    if known is not None:
+        return known
+    total = [static_bytes(assignment, memory_space)] * len(assignment.schedule)
     for allocation in assignment.allocations:
         if allocation.memory_space == memory_space and allocation.is_temporary:
-            total = [a + b for a, b in zip(total, live_bytes(assignment, allocation), strict=True)]
+            total = list(map(operator.add, total, live_bytes(assignment, allocation)))
+    assignment._timelines[memory_space] = total
     return total
 
 

@@ -29,16 +29,17 @@ def peak_without(before: Assignment, shares: Mapping[Written, float], memory_spa
     changed in place into what becomes smaller, still needs room. The memory of an argument is the caller's: it falls only
     with the argument itself, whatever else is written there once it is donated.
     """
-    line = before._timelines.get(memory_space)
+    line = before._timeline_arrays.get(memory_space)
     if line is None:
-        line = before._timelines[memory_space] = np.array(peaks.timeline(before, memory_space), np.int64)
+        line = np.array(peaks.timeline(before, memory_space), np.int64)
+        before._timeline_arrays[memory_space] = line
     if not len(line):
         return before.peak(memory_space).bytes
     moments = len(line)
     change = np.zeros(moments + 1, np.int64)
     touched: dict[Allocation, list[Slice]] = {}
     for one in dict.fromkeys(one[0] if isinstance(one, tuple) else one for one in shares):
-        for allocation, piece in before._places_of.get(one, ()):
+        for allocation, piece in before._places.of(one):
             if allocation.memory_space == memory_space:
                 touched.setdefault(allocation, []).append(piece)
     for allocation, pieces in touched.items():
