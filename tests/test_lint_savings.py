@@ -383,6 +383,89 @@ def test_on_gpu_unrolling_spares_the_copies_of_a_loop_that_writes_its_state_alon
     assert lint.run(hlo.parse(between), attrs.evolve(config, profile=Backend.CPU))
 
 
+SMOOTHED = """HloModule smoothed, is_scheduled=true
+
+smooth {
+  u = f32[4194304]{0} parameter(0)
+  first = f32[1]{0} slice(u), slice={[0:1]}
+  others = f32[4194303]{0} slice(u), slice={[1:4194304]}
+  rolled = f32[4194304]{0} concatenate(others, first), dimensions={0}
+  ROOT sum = f32[4194304]{0} add(u, rolled), metadata={op_name="jit(run)/while/body/add" stack_frame_id=3}
+}
+
+body {
+  state = (s32[], f32[4194304]{0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  u = f32[4194304]{0} get-tuple-element(state), index=1
+  new = f32[4194304]{0} fusion(u), kind=kLoop, calls=smooth
+  copied = f32[4194304]{0} copy(new)
+  ROOT t = (s32[], f32[4194304]{0}) tuple(next, copied)
+}
+
+condition {
+  state = (s32[], f32[4194304]{0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  limit = s32[] constant(200)
+  ROOT less = pred[] compare(i, limit), direction=LT
+}
+
+ENTRY main {
+  start = s32[] constant(0)
+  p = f32[4194304]{0} parameter(0)
+  first = (s32[], f32[4194304]{0}) tuple(start, p)
+  ROOT loop = (s32[], f32[4194304]{0}) while(first), condition=condition, body=body
+}
+"""
+
+
+def test_copies_that_unrolling_leaves_are_not_told() -> None:
+    """XLA for CPU fuses two iterations of one fusion each unless something else reads the state between; and copies
+    in a loop that is unrolled already are what is left."""
+    gpu = lint.Config(**{**support.SAY_ALL, "select": ("M111",), "profile": Backend.GPU})
+    cpu = attrs.evolve(gpu, profile=Backend.CPU)
+    assert lint.run(hlo.parse(SMOOTHED), gpu)
+    assert not lint.run(hlo.parse(SMOOTHED), cpu)
+    read = SMOOTHED.replace("  ROOT t =", "  largest = f32[4194304]{0} cosine(new)\n  ROOT t =")
+    assert lint.run(hlo.parse(read), cpu)
+    twice = SMOOTHED.replace("fusion(u)", "fusion(half)").replace(
+        "  new =", "  half = f32[4194304]{0} fusion(u), kind=kLoop, calls=smooth\n  new ="
+    )
+    assert not lint.run(hlo.parse(twice), gpu)
+    other = twice.replace("smooth\n", "other\n", 1).replace(
+        "smooth {",
+        SMOOTHED[SMOOTHED.index("smooth {") : SMOOTHED.index("body {")]
+        .replace("=3", "=4")
+        .replace("smooth", "other")
+        + "smooth {",
+    )
+    assert lint.run(hlo.parse(other), gpu)
+
+
+def test_of_copied_state_that_is_stacked_one_copy_of_two_stays() -> None:
+    """The stack needs it in an array of its own."""
+    stacking = (
+        SMOOTHED.replace("(s32[], f32[4194304]{0})", "(s32[], f32[4194304]{0}, f32[200,4194304]{1,0})")
+        .replace("(next, copied)", "(next, copied, stack)")
+        .replace("tuple(start, p)", "tuple(start, p, all)")
+        .replace(
+            "p = f32[4194304]{0} parameter(0)",
+            "p = f32[4194304]{0} parameter(0)\n  all = f32[200,4194304]{1,0} parameter(1)",
+        )
+        .replace(
+            "  ROOT t =",
+            "  old = f32[200,4194304]{1,0} get-tuple-element(state), index=2\n"
+            "  row = f32[1,4194304]{1,0} bitcast(new)\n  zero = s32[] constant(0)\n"
+            "  stack = f32[200,4194304]{1,0} dynamic-update-slice(old, row, i, zero)\n  ROOT t =",
+        )
+    )
+    config = {"profile": Backend.GPU, "chip": "h100"}
+    alone, stacked = only(SMOOTHED, "M111", **config), only(stacking, "M111", **config)
+    assert alone.seconds is not None
+    assert stacked.seconds == pytest.approx(alone.seconds / 2)
+
+
 def test_widened_state_costs_half_of_each_reading_and_the_conversions() -> None:
     text = (
         (support.DATA / "lint" / "parts" / "wide_state.txt")

@@ -8,10 +8,11 @@ from hlotext.analysis import Backend, byte_text, total_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
-from hlotext.lint.helpers import size_of, works
+from hlotext.lint.helpers import size_of
 from hlotext.lint.moving import moved_array
 from hlotext.lint.rounds import Rounds, parts_of, stepped_rounds, unmoved
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.unrolling import alternates, is_stacked, joins_parts, keeps_copies, written_beside
 from hlotext.lint.values import Value, entered, result_elements
 from hlotext.lint.wording import every_round
 
@@ -66,11 +67,13 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
     ]
     branched = [one for branch in _branches(rounds.body) for one in branch if _is_copy(one, context)]
     is_known = rounds.loop not in context.prices.rounds  # a while_loop has no unroll
-    beside = _written_beside(plain, rounds) if context.backend is Backend.GPU else 0
+    beside = written_beside(plain, rounds) if context.backend is Backend.GPU else 0
     is_much = beside > _LITTLE * sum(size_of(one.shape) for one in plain)
-    if is_much and context.prices.together(plain) < _NOTED * context.prices.step:
+    if is_much and (
+        context.prices.together(plain) < _NOTED * context.prices.step or joins_parts(plain, rounds)
+    ):
         plain = []  # what an iteration writes besides may cost as much when two are done in one
-    if not is_known or not _alternates(plain, rounds):
+    if not is_known or not alternates(plain, rounds) or keeps_copies(plain, rounds, context):
         plain = []  # no order of the program avoids the copy of what is still read
     for copies, help_ in ((plain, _SWAP), (branched, _BRANCH)):
         seconds = context.prices.together(copies)
@@ -80,7 +83,7 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
             # What lies between may be written and read once more.
             again = 0.0 if is_much else context.prices.reading(2 * beside) * context.prices.runs(rounds.body)
             # Of two iterations in one, one still copies what is stacked.
-            seconds = max(0.0, seconds - again) / (2 if all(map(_is_saved, copies)) else 1)
+            seconds = max(0.0, seconds - again) / (2 if all(map(is_stacked, copies)) else 1)
         first = max(copies, key=lambda one: total_of(one.shape).allocated_bytes)
         size = sum(total_of(one.shape).allocated_bytes for one in copies)
         is_branch = copies is branched
@@ -105,35 +108,6 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
             covers=frozenset(copies),
             origin=_reader(copies, rounds),
         )
-
-
-def _alternates(copies: Sequence[Instruction], rounds: Rounds) -> bool:
-    """True if two iterations together need no copy: arrays are swapped, or new values overwrite old ones that the
-    second iteration may overwrite. A copy of an old value is for what still reads it.
-    """
-    changes = any(rounds.slot_of(value) not in (None, slot) for slot, value in enumerate(rounds.given))
-    return changes or all(rounds.slot_of(operand) is None for copy in copies for operand in copy.operands)
-
-
-def _written_beside(copies: Sequence[Instruction], rounds: Rounds) -> int:
-    """Bytes that an iteration writes besides its state, of which two iterations in one may write more.
-
-    Where it has arrays on the way, the GPU compiler fuses other operations in the longer body.
-    """
-    kept = {*copies}
-    for value in map(unmoved, rounds.given):
-        kept |= {value, *(value.operands if value.opcode == "get-tuple-element" else ())}
-    return sum(size_of(one.shape) for one in rounds.body if works(one) and one not in kept)
-
-
-def _is_saved(copy: Instruction) -> bool:
-    """True if the copied state is stacked too, as a scan does for the backward pass, so that it outlives the iteration."""
-    return any(
-        part.opcode == "dynamic-update-slice"
-        for user in copy.users
-        for part in parts_of(user)
-        if total_of(user.shape).allocated_bytes > total_of(copy.shape).allocated_bytes
-    )
 
 
 def _shifts(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:

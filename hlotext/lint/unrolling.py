@@ -1,0 +1,116 @@
+"""Copies of a loop's state that go when two iterations are done in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hlotext.analysis import Backend
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.metadata import Metadata
+from hlotext.lint.helpers import size_of, works
+from hlotext.lint.rounds import Rounds, unmoved
+from hlotext.lint.rule import Context
+from hlotext.lint.values import VIEWS, Value, consumers, entered
+
+_MOST_VALUES = 300
+"""Values that are looked at on the way from new state to old."""
+
+
+def alternates(copies: Sequence[Instruction], rounds: Rounds) -> bool:
+    """True if two iterations together need no copy: arrays are swapped, or new values overwrite old ones that the
+    second iteration may overwrite. A copy of an old value is for what still reads it.
+    """
+    return _are_swapped(rounds) or all(
+        rounds.slot_of(operand) is None for copy in copies for operand in copy.operands
+    )
+
+
+def _are_swapped(rounds: Rounds) -> bool:
+    return any(rounds.slot_of(value) not in (None, slot) for slot, value in enumerate(rounds.given))
+
+
+def keeps_copies(copies: Sequence[Instruction], rounds: Rounds, context: Context) -> bool:
+    """True if the copies stay in a longer body: it is already one, or the compiler fuses both iterations, so that the
+    result of the second still reads the state before the first.
+
+    The CPU compiler does the latter where one fusion makes new state from old with nothing written between, for no other
+    reader: that takes more time than two iterations apart.
+    """
+    for value in map(Value, _written(copies, rounds)):
+        if _is_repeated(value):
+            return True
+        writer = value.writer
+        made = writer.operands[0] if writer.opcode == "get-tuple-element" else writer
+        if (
+            context.backend is Backend.CPU
+            and made.opcode == "fusion"
+            and not _are_swapped(rounds)
+            and all(user in copies or user.is_root for user in writer.users)
+            and all(not works(operand) for operand in map(unmoved, made.operands))
+        ):
+            return True
+    return False
+
+
+def joins_parts(copies: Sequence[Instruction], rounds: Rounds) -> bool:
+    """True if new state is joined from parts, which the GPU compiler makes once for each reader of a longer body."""
+    return any(
+        entered(Value(value)).instruction.opcode == "concatenate" for value in _written(copies, rounds)
+    )
+
+
+def is_stacked(copy: Instruction) -> bool:
+    """True if the copied state is stacked too, as a scan does for the backward pass, so that it outlives the iteration."""
+    return any(
+        user.instruction.opcode == "dynamic-update-slice"
+        and size_of(user.instruction.shape) > size_of(copy.shape)
+        for value in (copy, *copy.operands)
+        for user, _ in consumers(Value(value), VIEWS)
+    )
+
+
+def written_beside(copies: Sequence[Instruction], rounds: Rounds) -> int:
+    """Bytes that an iteration writes besides its state, of which two iterations in one may write more.
+
+    Where it has arrays on the way, the GPU compiler fuses other operations in the longer body.
+    """
+    kept = {*copies}
+    for value in map(unmoved, rounds.given):
+        kept |= {value, *(value.operands if value.opcode == "get-tuple-element" else ())}
+    return sum(size_of(one.shape) for one in rounds.body if works(one) and one not in kept)
+
+
+def _written(copies: Sequence[Instruction], rounds: Rounds) -> Iterator[Instruction]:
+    """The values that the slots of copied state get, without their copies."""
+    for copy in copies:
+        slot = rounds.slot_of(copy)
+        yield unmoved(copy if slot is None else rounds.given[slot])
+
+
+def _is_repeated(value: Value) -> bool:
+    """True if a value is computed from another one by the same operation of the program: the body has several iterations."""
+    last = entered(value)
+    metadata = last.instruction.metadata
+    if metadata is None or not metadata.op_name:
+        return False
+    pending, seen = last.operands(), {last}
+    while pending and len(seen) < _MOST_VALUES:
+        current = entered(pending.pop())
+        if current in seen:
+            continue
+        seen.add(current)
+        one = current.instruction
+        if (
+            one.opcode == last.instruction.opcode
+            and one.shape == last.instruction.shape
+            and _place(one.metadata) == _place(metadata)
+        ):
+            return True
+        pending += current.operands()
+    return False
+
+
+def _place(metadata: Metadata | None) -> tuple[object, ...]:
+    if metadata is None:
+        return ()
+    return metadata.op_name, metadata.stack_frame_id, metadata.source_file, metadata.source_line
