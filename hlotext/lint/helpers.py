@@ -23,6 +23,7 @@ from hlotext.ir.tables.opcodes import COLLECTIVES
 from hlotext.ir.values.aliasing import ShapeIndex
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.rule import Context
+from hlotext.lint.values import Value, consumers
 
 MOVES = frozenset({"bitcast", "broadcast", "copy", "reshape", "slice", "transpose"})
 """Opcodes that change no element's value."""
@@ -182,25 +183,24 @@ _MOST_TAKERS = 200
 
 
 def slices_of(value: Instruction) -> list[Instruction] | None:
-    """The dynamic slices that are all that is used of a value, also inside fusions; None if something else is used."""
-    if value.is_root or not value.users:
-        return None
+    """The dynamic slices that are all that is used of a value, perhaps converted; None if something else is used."""
     found: list[Instruction] = []
-    pending = [value]
+    pending = [Value(value)]
     while pending:
         current = pending.pop()
-        if current.is_root and current is not value and current.computation is value.computation:
+        if current.instruction.is_root and current.writer.is_root:
             return None
-        for user in current.users:
-            if user.opcode == "dynamic-slice" and user.operands[0] is current:
-                found.append(user)
-            elif user.opcode in RESULT_VIEWS:
+        for user, number in consumers(current):
+            if user.instruction.opcode == "dynamic-slice" and number == 0:
+                found.append(user.instruction)
+            elif user.instruction.opcode in _IN_ANY_TYPE:
                 pending.append(user)
-            elif user.opcode == "fusion":
-                pending += _parameters(user, current)
             else:
                 return None
     return found or None
+
+
+_IN_ANY_TYPE = RESULT_VIEWS | {"convert"}
 
 
 def depends_on_device(value: Instruction, context: Context) -> bool:
@@ -365,13 +365,19 @@ _INSTALLED = ("site-packages", "dist-packages")
 def is_librarys(instruction: Instruction) -> bool:
     """True if a loop or branch is part of a JAX function, such as a sampler or a solver, which users cannot change.
 
-    `.../jit(_uniform)/while` stands directly in such a function, `.../jit(_gamma)/while/body/while` deeper in one: names
-    with an underscore are JAX's own.
+    `.../jit(_uniform)/while` stands directly in such a function, `.../jit(_gamma)/while/body/while` deeper in one.
     """
     metadata = instruction.metadata
     scopes = metadata.op_name.split("/") if metadata is not None else []
     if len(scopes) > 2 and scopes[-2].startswith("jit("):
         return True
+    return is_of_own_function(instruction)
+
+
+def is_of_own_function(instruction: Instruction) -> bool:
+    """True if an instruction implements a part of a function that JAX has for its own use: names with an underscore."""
+    metadata = instruction.metadata
+    scopes = metadata.op_name.split("/") if metadata is not None else []
     return any("jit(_" in scope for scope in scopes[1:])
 
 

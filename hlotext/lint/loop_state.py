@@ -8,7 +8,15 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.replica_groups import ReplicaGroups
-from hlotext.lint.helpers import is_product_call, pieces, results, size_of, takers
+from hlotext.lint.helpers import (
+    depends_on_device,
+    is_product_call,
+    pieces,
+    results,
+    size_of,
+    slices_of,
+    takers,
+)
 from hlotext.lint.moving import before_loop
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, elements_of, source, uses
@@ -56,19 +64,38 @@ def is_given_back(one: Communication, context: Context) -> bool:
     whose result is summed and scattered again (sequence parallelism).
     """
     return any(
-        _gives_back(other, one)
+        _gives_back(other, one, context)
         and (other.fusion.computation if other.fusion is not None else other.computation) is one.computation
         and members(other.groups) == members(one.groups)
         for other in context.communications
     )
 
 
-def _gives_back(other: Communication, one: Communication) -> bool:
+def _gives_back(other: Communication, one: Communication, context: Context) -> bool:
     """The TPU compiler writes a reduce-scatter as a fusion of an all-reduce and of the slice that is each device's own; so it
-    writes that of gradients too, which has not the shape of what was gathered."""
+    writes that of gradients too, which has not the shape of what was gathered. The CPU compiler leaves both apart."""
     if other.kind == "all-reduce" and other.fusion is not None:
         return _sizes(other.fusion) in [_sizes(operand) for operand in one.start.operands]
+    if other.kind == "all-reduce":
+        devices = other.participants or 0
+        return devices > 1 and any(keeps_its_part(value, devices, context) for value in results(other))
     return other.kind == "reduce-scatter"
+
+
+def keeps_its_part(value: Instruction, devices: int, context: Context) -> bool:
+    """True if each of so many devices uses only its own part of an array."""
+    slices = slices_of(value)
+    if slices is None or value.shape is None or not value.shape.is_array:
+        return False
+    size, kept = (
+        value.shape.element_count,
+        {s.shape.element_count for s in slices if s.shape is not None and s.shape.is_array},
+    )
+    return (
+        size % devices == 0
+        and kept == {size // devices}
+        and all(any(depends_on_device(place, context) for place in s.operands[1:]) for s in slices)
+    )
 
 
 def _sizes(value: Instruction) -> tuple[int, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
-from hlotext.lint.helpers import size_of, sources
+from hlotext.lint.helpers import is_product_call, size_of, sources
+from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context
 from hlotext.lint.values import VIEWS
 
@@ -18,12 +21,6 @@ _FUSED = {
 }
 """Attention that never writes its scores, where JAX has it. `dot_product_attention` by default is plain XLA."""
 _IN_BLOCKS = "a jax.lax.map over blocks of queries, each under jax.checkpoint"
-
-
-def repair(context: Context) -> str:
-    """The repair for arrays that are kept though they need not be; its price follows."""
-    fused = _FUSED.get(context.backend, _IN_BLOCKS) if context.backend is not None else _IN_BLOCKS
-    return f"jax.checkpoint around what computes them, or for attention {fused}:"
 
 
 _SMALLER = 4
@@ -40,6 +37,22 @@ class Origin:
     computed: tuple[Instruction, ...]
     """The operations in between."""
     bytes: int
+
+
+def repair(origins: Iterable[Origin], context: Context) -> str:
+    """The repair for arrays that are kept though they need not be; its price follows."""
+    fused = _FUSED.get(context.backend, _IN_BLOCKS) if context.backend is not None else _IN_BLOCKS
+    attention = f", or for attention {fused}" if any(map(_is_of_attention, origins)) else ""
+    return f"jax.checkpoint around what computes them{attention}:"
+
+
+def _is_of_attention(origin: Origin) -> bool:
+    """True if an array may be scores of attention: a matmul for each of a batch computes it, or what it is computed from."""
+    return any(
+        is_product_call(part) or (part.opcode in traits.DOTS and part.attributes.get("lhs_batch_dims"))
+        for one in origin.computed
+        for part in parts_of(one)
+    )
 
 
 def small_origin(made: Instruction, size: int, context: Context) -> Origin | None:

@@ -11,7 +11,7 @@ from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.lint.alike_fusions import alike
-from hlotext.lint.helpers import counted, is_convolution_call
+from hlotext.lint.helpers import counted, is_convolution_call, is_of_own_function
 from hlotext.lint.moving import moved_array, moved_bytes
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import VIEWS, result_elements
@@ -82,12 +82,19 @@ def _moves(context: Context) -> dict[Instruction, Instruction]:
 
 
 def _only_turns(one: Instruction, context: Context) -> bool:
-    """True if the compiler has it write an array in another order, in its own type: another one would take this time too."""
+    """True if the compiler has it write an array in another order, in its own type: another one would take this time too.
+
+    What a function of JAX computes, such as a resized image, has the order that its matmuls give it.
+    """
     moved = moved_array(one, context)
     if moved is None or moved.shape is None or one.shape is None or not context.is_stepped(one):
         return False
     name = one.metadata.op_name if one.metadata is not None else ""
-    return moved.shape.element_type is one.shape.element_type and name.rpartition("/")[2] not in MOVES
+    return (
+        moved.shape.element_type is one.shape.element_type
+        and name.rpartition("/")[2] not in MOVES
+        and not is_of_own_function(one)
+    )
 
 
 def _spelled(labels: str) -> str:

@@ -91,7 +91,7 @@ def _reports(rounds: Rounds, taken: set[Instruction], narrow: str, context: Cont
         for slot, update in stacks(rounds)
         if _bits(update) == 2 * _NARROW and any(one in taken for one in ends[slot])
     }
-    if not wide:
+    if not wide or _carries_wide(rounds):
         return
     largest = max(wide, key=lambda slot: size_of(rounds.given[slot].shape))
     whole = sum(size_of(rounds.given[slot].shape) for slot in wide)
@@ -104,4 +104,15 @@ def _reports(rounds: Rounds, taken: set[Instruction], narrow: str, context: Cont
         is_held=True,
         spares=dict.fromkeys((place for slot in wide for place in memory_of(rounds, slot)), 0.5),
         origin=wide[largest],
+    )
+
+
+def _carries_wide(rounds: Rounds) -> bool:
+    """True if an iteration hands f32 arrays to the next: what it computes of them is f32 because the data is, as in a
+    normalizing flow, rather than for want of a conversion."""
+    stacked = {slot for slot, _ in stacks(rounds)}
+    return any(
+        _bits(value) == 2 * _NARROW and value.shape is not None and value.shape.rank > 1
+        for slot, value in enumerate(rounds.given)
+        if slot not in rounds.passed and slot not in stacked
     )

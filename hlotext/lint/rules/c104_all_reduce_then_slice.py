@@ -8,9 +8,9 @@ from typing import ClassVar
 from hlotext.analysis import Backend, Communication, byte_text
 from hlotext.analysis.formatting import pluralize
 from hlotext.dumps.collectives.places import asked_kind
-from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
-from hlotext.lint.helpers import depends_on_device, results, size_of, slices_of
+from hlotext.lint.helpers import results, size_of
+from hlotext.lint.loop_state import keeps_its_part
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -46,7 +46,7 @@ class AllReduceThenSlice(Rule):
             if not is_worth_time(one.start, context, self.min_step_percent):
                 continue
             values = list(results(one))
-            parts = [value for value in values if _keeps_its_part(value, devices, context)]
+            parts = [value for value in values if keeps_its_part(value, devices, context)]
             size = sum(size_of(value.shape) for value in parts)
             # Each device sends half as much for the arrays of which it keeps its part, in the type in which they are summed.
             share = size / max(1, sum(size_of(value.shape) for value in values)) / 2
@@ -82,18 +82,3 @@ def _is_programs(one: Communication) -> bool:
 def _is_psum(one: Communication) -> bool:
     metadata = one.start.metadata
     return metadata is not None and bool(metadata.op_name) and asked_kind(metadata.op_name) == one.kind
-
-
-def _keeps_its_part(value: Instruction, devices: int, context: Context) -> bool:
-    slices = slices_of(value)
-    if slices is None or value.shape is None or not value.shape.is_array:
-        return False
-    size, kept = (
-        value.shape.element_count,
-        {s.shape.element_count for s in slices if s.shape is not None and s.shape.is_array},
-    )
-    return (
-        size % devices == 0
-        and kept == {size // devices}
-        and all(any(depends_on_device(place, context) for place in s.operands[1:]) for s in slices)
-    )

@@ -42,14 +42,18 @@ class SlowOnTpu(Rule):
                     "use approx_max_k if an approximate result is enough",
                 )
         elif (
-            not instruction.attributes.get("unique_indices") and rows_of(instruction) >= self.min_elements
-        ):  # its indices are unique, or it updates few elements
+            not any(instruction.attributes.get(name) for name in _KNOWN)
+            and rows_of(instruction) >= self.min_elements
+        ):  # its indices are unique or sorted, which the compiler may have done, or it updates few elements
             yield Report(
                 instruction,
                 f"a scatter of {rows_of(instruction):,} updates whose indices may repeat runs serially",
                 "pass unique_indices=True if the indices are unique, or sort the updates and sum duplicates first "
                 "(segment_sum)",
             )
+
+
+_KNOWN = ("indices_are_sorted", "unique_indices")
 
 
 def _is_top_k(sort: Instruction) -> bool:

@@ -11,13 +11,13 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.helpers import connected, is_of_fourier_transform, size_of
+from hlotext.lint.helpers import connected, is_of_fourier_transform, is_of_own_function, size_of
 from hlotext.lint.moving import moved_array
 from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.repairs import Hoist
 from hlotext.lint.rounds import Purity, Rounds, communicates, parts_of, same_in_rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import Value, consumers, is_computed_from
+from hlotext.lint.values import Value, consumers, elements_of, is_computed_from
 from hlotext.lint.wording import described, every_round, sizes
 
 _FILLED = frozenset(
@@ -76,7 +76,7 @@ def _reports(
     seconds = {one: time for one, time in seconds.items() if time}
     for group in connected(seconds):
         if _is_of_tables(group):
-            continue  # no edit of the program moves what the compiler makes of a Fourier transform's constants
+            continue  # no edit of the program moves what a Fourier transform or a sampler makes of constants
         first = max((one for one in seconds if one in group), key=seconds.__getitem__)
         saved = sum(seconds[one] for one in group) * (count - 1) / count
         held = sum(total_of(one.shape).allocated_bytes for one in group if _leaves(one, group))
@@ -90,6 +90,11 @@ def _reports(
         remedy = (
             f"compute it before the loop and use the result, which occupies {byte_text(held)} during the loop"
         )
+        if _is_sort_of_scatter(first):
+            remedy = (
+                "sort the indices before the loop (jnp.argsort), take what is scattered in that order, and pass "
+                "indices_are_sorted=True: XLA sorts them for the scatter"
+            )
         if first in sums:
             remedy = (
                 "multiply the loop-invariant part by its rows of the matrix before the loop (fixed @ w[:k]), and add the "
@@ -139,9 +144,9 @@ def _is_same(value: Value, whole: frozenset[Instruction]) -> bool:
 
 
 def _is_of_tables(group: set[Instruction]) -> bool:
-    """True if a compiler makes all of it for a Fourier transform, of constants alone."""
+    """True if a compiler makes all of it for a Fourier transform, or JAX in a function of its own, of constants alone."""
     return all(
-        is_of_fourier_transform(one)
+        (is_of_fourier_transform(one) or is_of_own_function(one))
         and all(operand in group or operand.opcode in traits.KNOWN_VALUES for operand in one.operands)
         for one in group
     )
@@ -159,6 +164,12 @@ def _padded(group: set[Instruction]) -> str:
         f"the compiler pads {sizes(first.operands[0].shape)} to {sizes(first.shape)} for its kernel: use that size in the "
         "program, or pad before the loop"
     )
+
+
+def _is_sort_of_scatter(one: Instruction) -> bool:
+    """True if a compiler sorts the indices of a scatter."""
+    name = one.metadata.op_name if one.metadata is not None else ""
+    return one.opcode == "sort" and name.rpartition("/")[2].startswith("scatter")
 
 
 def _is_work(one: Instruction, context: Context) -> bool:
@@ -180,9 +191,10 @@ def _is_work(one: Instruction, context: Context) -> bool:
 
 def _is_table(one: Instruction) -> bool:
     """True if values are repeated, or counted, to an array that is only read: nothing is written over it, nor does a loop or
-    kernel take it, which might."""
+    kernel take it, which might. A single value is no work: XLA repeats it in the loop wherever the program does.
+    """
     opcodes = {part.opcode for part in parts_of(one)}
-    given = sum(size_of(operand.shape) for operand in one.operands)
+    given = sum(size_of(operand.shape) for operand in one.operands if elements_of(operand.shape) > 1)
     if not opcodes & {"broadcast", "iota"} or not (given or "iota" in opcodes) or given >= size_of(one.shape):
         return False
     return not one.is_root and all(

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from hlotext.analysis import Backend
 from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.helpers import size_of
 from hlotext.lint.low_rank import of_sum
 from hlotext.lint.products import SAME, Product, concatenated, products
-from hlotext.lint.rounds import Purity, rounds_of, same_in_rounds
+from hlotext.lint.rounds import Purity, parts_of, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.selectors import selector, written
 from hlotext.lint.values import Value, consumers, source
@@ -218,20 +220,28 @@ def _of_broadcast_rows(
         return None  # gathering rows of the wider matmuls takes as long as multiplying
     between = _between(after, array)
     readers = {product.whole, *between, *(one.whole for one in after)}
-    if array is not None and (array.opcode == "parameter" or not readers.issuperset(array.users)):
+    if array is not None and (array.opcode == "parameter" or not readers.issuperset(_readers(array))):
         array, after, between = None, [], []
     prices, runs = context.prices, context.runs(product.whole)
-    # What is left reads the rows that were not gathered, and reads or writes what they are multiplied to.
+    # What is left reads the rows that were not gathered, and reads or writes what they are multiplied to, unless that is
+    # computed where it is used.
     apart = 1 - gathered / summed if gathered else 0.0
-    moved = size_of(product.dot.shape) + apart * (size_of(array.shape) if array is not None else 0)
+    read = apart * (size_of(array.shape) if array is not None else 0)
+    made = size_of(product.dot.shape)
+    is_fused = _is_fused(product)
+    spared = prices.reading(made * runs) if is_fused else 0.0
+    for one in (product, *after):
+        now = prices.seconds(one.whole)
+        moved = read + (0 if one is product and is_fused else made)
+        spared += now - min(now, max(now * kept, prices.reading(moved * runs)))
     wholes = [one.whole for one in (product, *after)]
-    times = map(prices.seconds, wholes)
-    spared = sum(now - min(now, max(now * kept, prices.reading(moved * runs))) for now in times)
     spared += prices.together(between) * (1 - apart)
     spares = dict.fromkeys(between, 1 - apart)
     if array is not None:  # only writing the gathered rows would be saved
-        writing = prices.reading(size_of(array.shape) * runs)
-        spared += min(prices.seconds(array), writing if gathered else math.inf)
+        if gathered and not is_fused:
+            spared += min(prices.seconds(array), prices.reading(size_of(array.shape) * runs))
+        else:
+            spared += prices.seconds(array)
         spares[array] = 1.0
     many = f", also in {pluralize(len(after), 'matmul')} of the gradient" if after else ""
     return Report(
@@ -248,6 +258,21 @@ def _of_broadcast_rows(
 
 
 _PADDED = SAME | {"pad"}
+
+
+def _readers(array: Instruction) -> set[Instruction]:
+    """The operations that read an array, perhaps through views."""
+    return {user.writer for user, _ in consumers(Value(array), SAME)}
+
+
+def _is_fused(product: Product) -> bool:
+    """True if what a product is added up to elsewhere needs no array of its own: only elementwise operations read it."""
+    users = [user for user, _ in consumers(product.value, SAME)]
+    return bool(users) and all(
+        user.instruction.opcode in ELEMENTWISE
+        and not any(part.opcode in traits.CONTRACTIONS for part in parts_of(user.writer))
+        for user in users
+    )
 
 
 def _gradients(

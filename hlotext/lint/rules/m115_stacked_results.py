@@ -6,17 +6,22 @@ from collections.abc import Iterator
 
 from hlotext.analysis import byte_text, total_of
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.demand import Demand, fraction
 from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import size_of
-from hlotext.lint.rounds import Rounds, stepped_rounds
+from hlotext.lint.rounds import Rounds, parts_of, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.slots import SMALL, given_in, in_calls, memory_of, stacks, taken_out
-from hlotext.lint.values import VIEWS, Value, consumers
+from hlotext.lint.values import VIEWS, Value, behind_views, consumers, is_spread, result_elements
 
 _HALF = 0.5
 _MOST_STEPS = 200
+_STACKING = VIEWS | ELEMENTWISE | {"broadcast", "dynamic-update-slice", "parameter"}
+"""Opcodes of fusions that only write a slice, or compute it from arrays that a reduction would read instead."""
+_STARTED = 2
+"""Kernels of a reduction in each iteration."""
 _SUMMED = VIEWS | {"convert", "transpose"}
 
 
@@ -56,6 +61,8 @@ def _partly_used(
         "return only what is used: the last value from the loop state, every k-th from an outer scan over an inner "
         "lax.fori_loop of k iterations",
         context,
+        # An inner loop has steps of its own, which small ones would not repay.
+        _stacking(rounds, slot, context) if part * context.prices.trips(rounds.loop) <= 1 else 0.0,
     )
 
 
@@ -87,11 +94,37 @@ def _summed(
         "of which only reductions are used",
         "reduce in the body, and return or accumulate the result",
         context,
-        min(
-            context.prices.reading(whole * context.runs(in_calls(rounds.loop))),
-            context.prices.together(readers),
-        ),
+        _stacking(rounds, slot, context)
+        + context.prices.together(readers)
+        - _adding(rounds, slot, made, context),
     )
+
+
+def _stacking(rounds: Rounds, slot: int, context: Context) -> float:
+    """Seconds in which a stack is filled before the loop, and written slice by slice."""
+    given, first = behind_views(rounds.given[slot]), rounds.before(slot)
+    writer = given.operands[0] if given.opcode == "get-tuple-element" else given
+    writer = writer.async_chain[0] if writer.opcode in traits.DONES and writer.async_chain else writer
+    seconds = context.prices.seconds(writer)
+    if not all(map(_only_stacks, parts_of(writer))) or len(writer.users) > 1:  # what else it does stays
+        size = size_of(rounds.given[slot].shape) * context.runs(in_calls(rounds.loop))
+        seconds = min(seconds, context.prices.reading(size))
+    filled = context.prices.seconds(behind_views(first)) if first is not None and is_spread(first) else 0.0
+    return seconds + filled
+
+
+def _only_stacks(part: Instruction) -> bool:
+    return part.opcode in _STACKING or result_elements(part) <= 1
+
+
+def _adding(rounds: Rounds, slot: int, made: int, context: Context) -> float:
+    """Seconds in which the iterations read their slices instead, add to the reductions, and start doing so."""
+    prices, loop = context.prices, in_calls(rounds.loop)
+    slices = prices.trips(rounds.loop) * context.runs(loop)
+    whole = size_of(rounds.given[slot].shape) * context.runs(loop)
+    launch = prices.chip.rates.launch
+    starts = _STARTED * slices * launch.value if launch is not None else 0.0
+    return prices.reading(whole + 2 * min(made * slices, whole)) + starts
 
 
 def _is_sum(one: Instruction, number: int) -> bool:
@@ -109,20 +142,19 @@ def _report(
     use: str,
     remedy: str,
     context: Context,
-    reading: float = 0.0,
+    seconds: float,
 ) -> Report | None:
-    """`reading` are the seconds in which it is read behind the loop, and need not be."""
+    """`seconds` is what the loop and its readers take less, 0 or less where that is uncertain."""
     if given_in(rounds.loop, slot) is None:
         return None
     size = total_of(rounds.given[slot].shape).allocated_bytes
-    writing = context.prices.reading(size * context.runs(in_calls(rounds.loop)))
     return Report(
         rounds.given[slot],
         f"a loop stacks {byte_text(size)} over {context.prices.trips(rounds.loop):,} iterations, {use}",
         remedy,
         round(size * part),
         is_held=True,
-        seconds=reading + min(writing, context.prices.seconds(update)) if reading else None,
+        seconds=seconds if seconds > 0 else None,
         spares=dict.fromkeys(memory_of(rounds, slot), part),
         origin=update,
     )

@@ -94,7 +94,7 @@ def _of_few(rounds: Rounds, count: int, kept: dict[int, Instruction], context: C
         rounds.given[largest],
         f"a scan of {count:,} iterations saves {byte_text(whole)} of intermediate values for its backward pass, which could "
         f"recompute those of each iteration from at most {byte_text(origins[largest].bytes)}",
-        f"{repair(context)} the backward pass recomputes them",
+        f"{repair(origins.values(), context)} the backward pass recomputes them",
         whole - whole // count,
         is_held=True,
         spares={place: 1 - 1 / count for slot in origins for place in memory_of(rounds, slot)},

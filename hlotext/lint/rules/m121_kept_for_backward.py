@@ -54,12 +54,13 @@ class KeptForBackward(Rule):
             ):  # the peak would hardly be lower
                 continue
             again = context.prices.together(one for _, origin in group for one in origin.computed)
+            remedy = repair((origin for _, origin in group), context)
             yield Report(
                 first.filler,
                 f"{pluralize(len(group), 'array')} of {name.rpartition('.')[2] or 'the program'}, the largest "
                 f"{byte_text(first.bytes)} ({written(first.filler, first.index)}), are saved for the backward pass, which "
                 f"could recompute each from at most {byte_text(origin.bytes)}",
-                f"{repair(context)} the backward pass recomputes them, in about {seconds(again)}",
+                f"{remedy} the backward pass recomputes them, in about {seconds(again)}",
                 sum(held.bytes for held in spared),
                 "kept",
                 is_held=True,
