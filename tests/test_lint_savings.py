@@ -433,6 +433,10 @@ def test_copies_that_unrolling_leaves_are_not_told() -> None:
         "  new =", "  half = f32[4194304]{0} fusion(u), kind=kLoop, calls=smooth\n  new ="
     )
     assert not lint.run(hlo.parse(twice), gpu)
+    added = "ROOT sum = f32[4194304]{0} add(u, rolled)"
+    line = SMOOTHED[SMOOTHED.index(added) :].partition("\n")[0]
+    within = SMOOTHED.replace(line, f"{line.replace('ROOT sum', 'half')}\n  {line.replace('(u,', '(half,')}")
+    assert lint.run(hlo.parse(within), gpu)
     other = twice.replace("smooth\n", "other\n", 1).replace(
         "smooth {",
         SMOOTHED[SMOOTHED.index("smooth {") : SMOOTHED.index("body {")]

@@ -50,7 +50,7 @@ def computed_ahead(context: Context) -> Iterator[Ahead]:
             readers = sliced_by(rounds, slot, count) if first is not None else frozenset()
             if first is None or not readers:
                 continue
-            array, copies = _computed(first, context)
+            array, copies = computed(first, context)
             most = elements_of(array.shape) // _TIMES
             made = made_of(Value(array), most) if array.opcode in ("fusion", "get-tuple-element") else None
             if made is not None and _is_data(made, count):
@@ -59,19 +59,30 @@ def computed_ahead(context: Context) -> Iterator[Ahead]:
 
 def sliced_by(rounds: Rounds, slot: int, count: int) -> frozenset[Instruction]:
     """The operations that read a slice of a slot's array in each iteration; none where anything else reads it."""
-    whole, readers = elements_of(rounds.given[slot].shape), set[Instruction]()
+    whole, slices = elements_of(rounds.given[slot].shape), read_by(rounds, slot, _SLICING)
+    if any(elements_of(one.instruction.shape) * count > whole for one in slices):
+        return frozenset()
+    return frozenset(one.writer for one in slices)
+
+
+_SLICING = frozenset({"dynamic-slice"})
+
+
+def read_by(rounds: Rounds, slot: int, opcodes: frozenset[str]) -> frozenset[Value]:
+    """The operations with these opcodes by which an iteration takes parts of a slot's array; none where anything else reads
+    it."""
+    readers = set[Value]()
     for element in rounds.elements[slot]:
         for user, number in consumers(Value(element), VIEWS):
-            one = user.instruction
-            if one is rounds.body.root and not user.fusions:
+            if user.instruction is rounds.body.root and not user.fusions:
                 continue
-            if one.opcode != "dynamic-slice" or number or elements_of(one.shape) * count > whole:
+            if user.instruction.opcode not in opcodes or number:
                 return frozenset()
-            readers.add(user.writer)
+            readers.add(user)
     return frozenset(readers)
 
 
-def _computed(first: Instruction, context: Context) -> tuple[Instruction, list[Instruction]]:
+def computed(first: Instruction, context: Context) -> tuple[Instruction, list[Instruction]]:
     """The operation's result behind copies that nothing else reads, and these copies."""
     array, copies = first, list[Instruction]()
     for _ in range(_MOST_STEPS):

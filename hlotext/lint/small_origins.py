@@ -42,16 +42,16 @@ class Origin:
 def repair(origins: Iterable[Origin], context: Context) -> str:
     """The repair for arrays that are kept though they need not be; its price follows."""
     fused = _FUSED.get(context.backend, _IN_BLOCKS) if context.backend is not None else _IN_BLOCKS
-    attention = f", or for attention {fused}" if any(map(_is_of_attention, origins)) else ""
+    attention = f", or for attention {fused}" if _are_of_attention(origins) else ""
     return f"jax.checkpoint around what computes them{attention}:"
 
 
-def _is_of_attention(origin: Origin) -> bool:
-    """True if an array may be scores of attention: a matmul for each of a batch computes it, or what it is computed from."""
-    return any(
+def _are_of_attention(origins: Iterable[Origin]) -> bool:
+    """True if arrays may be the scores of attention and their exponentials: a batched matmul computes them."""
+    parts = [part for origin in origins for one in origin.computed for part in parts_of(one)]
+    return any(part.opcode == "exponential" for part in parts) and any(
         is_product_call(part) or (part.opcode in traits.DOTS and part.attributes.get("lhs_batch_dims"))
-        for one in origin.computed
-        for part in parts_of(one)
+        for part in parts
     )
 
 

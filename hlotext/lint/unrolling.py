@@ -37,7 +37,8 @@ def keeps_copies(copies: Sequence[Instruction], rounds: Rounds, context: Context
     reader: that takes more time than two iterations apart.
     """
     for value in map(Value, _written(copies, rounds)):
-        if _is_repeated(value):
+        slots = [number for number, given in enumerate(rounds.given) if unmoved(given) is value.instruction]
+        if any(_is_repeated(value, slot, rounds) for slot in slots):
             return True
         writer = value.writer
         made = writer.operands[0] if writer.opcode == "get-tuple-element" else writer
@@ -87,27 +88,32 @@ def _written(copies: Sequence[Instruction], rounds: Rounds) -> Iterator[Instruct
         yield unmoved(copy if slot is None else rounds.given[slot])
 
 
-def _is_repeated(value: Value) -> bool:
-    """True if a value is computed from another one by the same operation of the program: the body has several iterations."""
+def _is_repeated(value: Value, slot: int, rounds: Rounds) -> bool:
+    """True if the same operation of the program computes a value and, of the state before, all that it is computed from: the
+    body has several iterations.
+    """
     last = entered(value)
     metadata = last.instruction.metadata
     if metadata is None or not metadata.op_name:
         return False
-    pending, seen = last.operands(), {last}
+    pending, seen, is_found = last.operands(), {last}, False
     while pending and len(seen) < _MOST_VALUES:
         current = entered(pending.pop())
         if current in seen:
             continue
         seen.add(current)
         one = current.instruction
+        if not current.fusions and rounds.slot_of(one) == slot:
+            return False  # one iteration may have the operation twice
         if (
             one.opcode == last.instruction.opcode
             and one.shape == last.instruction.shape
             and _place(one.metadata) == _place(metadata)
         ):
-            return True
-        pending += current.operands()
-    return False
+            is_found = True
+        else:
+            pending += current.operands()
+    return is_found
 
 
 def _place(metadata: Metadata | None) -> tuple[object, ...]:

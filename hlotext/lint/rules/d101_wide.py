@@ -7,6 +7,7 @@ from hlotext.lint.parts.complex_transform import ComplexTransform
 from hlotext.lint.parts.double_precision import DoublePrecision
 from hlotext.lint.parts.highest_precision import HighestPrecision
 from hlotext.lint.parts.upcast_dot import UpcastDot
+from hlotext.lint.parts.wide_ahead import WideAhead
 from hlotext.lint.parts.wide_argument import WideArgument
 from hlotext.lint.parts.wide_residuals import WideResiduals
 from hlotext.lint.parts.wide_state import WideState
@@ -22,6 +23,7 @@ class Wide(MergedRule):
     parts = (
         DoublePrecision,
         WideState,
+        WideAhead,
         WideArgument,
         UpcastDot,
         HighestPrecision,

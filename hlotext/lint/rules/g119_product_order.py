@@ -147,6 +147,8 @@ def _of_repeated_rows(
     row = math.prod(gather.attributes.get("slice_sizes", ()))
     if table is None or taken is None or not table.element_count or not taken.element_count or row < _LEAST:
         return None
+    if not _takes_rows(gather, table):
+        return None  # windows overlap, and are multiplied anew at each position
     rows, times = taken.element_count // row, taken.element_count / table.element_count
     if row != product.summed or rows != (product.rows if side == 0 else product.columns) or rows == row:
         return None
@@ -167,6 +169,16 @@ def _of_repeated_rows(
         seconds=context.prices.together(wholes) * (1 - 1 / times) + context.prices.reading(less),
         covers=frozenset(wholes),
         spares={array: 1.0} if array is not None else {},
+    )
+
+
+def _takes_rows(gather: Instruction, table: Shape) -> bool:
+    """True if each index selects a row of its own: a slice of one element along the dimensions of indices, all of others."""
+    indexed = gather.attributes.get("start_index_map", ())
+    sizes_ = gather.attributes.get("slice_sizes", ())
+    return all(
+        size == (1 if dimension in indexed else whole)
+        for dimension, (size, whole) in enumerate(zip(sizes_, table.dimensions, strict=True))
     )
 
 

@@ -18,7 +18,7 @@ from hlotext.lint.values import VIEWS, Value, behind_views, consumers, is_spread
 
 _HALF = 0.5
 _MOST_STEPS = 200
-_STACKING = VIEWS | ELEMENTWISE | {"broadcast", "dynamic-update-slice", "parameter"}
+_STACKING = VIEWS | ELEMENTWISE | traits.REPEATS_ELEMENTS | traits.SOURCES | traits.UPDATES_ELEMENTS
 """Opcodes of fusions that only write a slice, or compute it from arrays that a reduction would read instead."""
 _STARTED = 2
 """Kernels of a reduction in each iteration."""
