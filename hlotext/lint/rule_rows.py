@@ -154,6 +154,11 @@ RULE_ROWS: dict[str, RuleRow] = {
     "G125": RuleRow(
         "g125_product_with_triangle", "ProductWithTriangle", needs=(RuleNeeds(needs_optimized=True),)
     ),
+    "G126": RuleRow(
+        "g126_factored_band",
+        "FactoredBand",
+        needs=(RuleNeeds(needs_optimized=True, needs_any="cholesky custom-call"),),
+    ),
     "K101": RuleRow("k101_large_constant", "LargeConstant", needs=(RuleNeeds(needs_any="constant"),)),
     "K102": RuleRow(
         "k102_elided_constant", "ElidedConstant", is_default=False, needs=(RuleNeeds(needs_any="constant"),)
