@@ -252,7 +252,7 @@ def test_a_finding_that_is_gone_is_no_cause_of_the_newest_build(tmp_path: Path) 
     """One warning took the place of another: the newest is the cause, in its build, and the older is said to be gone."""
     faults = support.DATA / "lint" / "faults"
     texts = {"b1": program(name="jit_step")}
-    for build, name in (("b2", "fault_cache_not_donated.cpu_1"), ("b3", "fault_double.cpu_1")):
+    for build, name in (("b2", "fault_cache_not_donated.cpu_1"), ("b3", "fault_one_hot.cpu_1")):
         text = lzma.decompress((faults / f"{name}.after_optimizations.txt.xz").read_bytes()).decode()
         texts[build] = re.sub("HloModule [^,]*", "HloModule jit_step", text, count=1)
     found = of_builds(tmp_path, texts | {"b4": texts["b3"]})

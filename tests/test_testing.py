@@ -63,9 +63,9 @@ def test_axes() -> None:
 
 def test_what_needs_a_module_says_where_it_is() -> None:
     tested = inspect(FORMS["sync"])
-    with pytest.raises(TypeError, match=r"expected a Module, got Hlo; pass its \.module$"):
+    with pytest.raises(TypeError, match=r"expected a Module, not Hlo; pass its \.module$"):
         traffic(tested)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"expected a Module, got str$"):
+    with pytest.raises(TypeError, match=r"expected a Module, not str; hlotext\.parse\(text\) reads it$"):
         traffic("HloModule m")  # type: ignore[arg-type]
     assert len(traffic(tested.module).flows) == 1
 

@@ -15,7 +15,7 @@ def expect_module(value: object) -> None:
 
 def _hint(value: object) -> str:
     if isinstance(value, str | bytes):
-        is_path = isinstance(value, str) and "\n" not in value
+        is_path = isinstance(value, str) and "\n" not in value and not value.startswith("HloModule ")
         return "; hlotext.load(path) reads a file" if is_path else "; hlotext.parse(text) reads it"
     if isinstance(value, os.PathLike):
         return "; hlotext.load(path) reads a file"
