@@ -171,5 +171,9 @@ def test_similar_names_are_suggested() -> None:
     assert str(pickle.loads(pickle.dumps(caught.value)).args[0]) == str(caught.value)
     with pytest.raises(KeyError, match=r"^no computation is named nothing$"):
         module.computation("nothing")
+    with pytest.raises(KeyError, match=rf"; did you mean `{name}`"):
+        module.entry[f"{name}x"]
+    with pytest.raises(KeyError, match="no attribute is named metadat; did you mean `metadata`"):
+        module.entry.root.attributes["metadat"]
     with pytest.raises(hlo.HloSyntaxError, match=r"hlotext\.load reads a file: this is a path"):
         hlo.parse(str(V5E))

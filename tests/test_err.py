@@ -144,7 +144,8 @@ def test_what_is_no_text(text: object) -> None:
     """Who passes a path is told what takes one."""
     for read in (hlo.parse, hlo.parse_all, hlo.parse_tolerant):
         with pytest.raises(
-            TypeError, match=r"text must be str or bytes, not \w+ \(hlotext.load reads files\)"
+            TypeError,
+            match=r"text must be str or bytes, not \w+ \(hlotext\.load takes files and JAX objects\)",
         ):
             read(text)  # type: ignore[arg-type]
 

@@ -48,7 +48,7 @@ _ROWS = 20
 @click.option(
     "--exact",
     is_flag=True,
-    help="Find JAX compilation cache misses: names count; for two logs, parts of the keys.",
+    help="Compare everything that is part of JAX's compilation cache key, names included; of two logs, compare the keys.",
 )
 @click.option(
     "--by",

@@ -18,6 +18,7 @@ from hlotext.cli.show_modules import Signature, recompiled, show_modules
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.show_trace import show_trace, trace_json, trace_of
 from hlotext.cli.usage import missing_argument
+from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.module import Module
 from hlotext.syntax.language.grammar import shipped
 
@@ -35,6 +36,14 @@ _LISTS = frozenset(
     }
 )  # fmt: skip
 """Lists of the JSON that `--limit` shortens."""
+
+
+def _is_name(place: str) -> bool:
+    """True if a place is no file, and may be an instruction: `all-reduce.5`."""
+    return not os.path.lexists(place) and _NAME().fullmatch(place) is not None
+
+
+_NAME = lazy_regex(r"%?[a-z][\w\-]*(?:\.\d+)+")
 
 
 @click.command()
@@ -91,6 +100,8 @@ def command(
         files = (*files, _sample_path())
     elif not files:
         raise missing_argument("FILE|DIR...")
+    if name is None and len(files) > 1 and _is_name(files[-1]):
+        raise click.UsageError(f"{files[-1]} does not exist; to show an instruction, use -i {files[-1]}")
     traces = {place: trace for place in files if name is None and (trace := trace_of(place)) is not None}
     inputs = Inputs([place for place in files if place not in traces], which=which)
     if name is not None:

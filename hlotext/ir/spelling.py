@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 
 class UnknownNameError(KeyError):
@@ -11,12 +11,12 @@ class UnknownNameError(KeyError):
     They are looked for when the message is shown: programs that catch the error do not pay for it.
     """
 
-    def __init__(self, kind: str, name: str, known: Callable[[], Collection[str]]) -> None:
+    def __init__(self, kind: str, name: str, known: Callable[[], Iterable[str]]) -> None:
         super().__init__(f"no {kind} is named {name}")
         self._name, self._known = name, known
 
     def __str__(self) -> str:
-        meant = did_you_mean(self._name, self._known())
+        meant = did_you_mean(self._name, list(self._known()))
         return f"{self.args[0]}; {meant}" if meant else str(self.args[0])
 
     def __reduce__(self) -> tuple[type[KeyError], tuple[str]]:

@@ -42,7 +42,9 @@ def as_source(text: str | bytes, name: str = "<text>") -> Source:
             text = unpack(text, name)
         return Source(decode(text), name)
     if not isinstance(text, str):
-        raise TypeError(f"text must be str or bytes, not {type(text).__name__} (hlotext.load reads files)")
+        raise TypeError(
+            f"text must be str or bytes, not {type(text).__name__} (hlotext.load takes files and JAX objects)"
+        )
     return Source(text, name)
 
 

@@ -11,6 +11,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.raw import NodeState
+from hlotext.ir.spelling import UnknownNameError
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.value import mimebundle
@@ -262,7 +263,11 @@ class Computation:
         """Returns the instruction with this name (`%` optional). Raises KeyError."""
         if self._by_name is None:
             self._by_name = {i.name: i for i in self._instructions}
-        return self._by_name[name.removeprefix("%")]
+        name = name.removeprefix("%")
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise UnknownNameError("instruction", name, self._by_name.keys) from None
 
     def __contains__(self, item: object) -> bool:
         if isinstance(item, str):

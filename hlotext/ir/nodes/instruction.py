@@ -13,6 +13,7 @@ from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.async_ops import ROLES, async_starts
 from hlotext.ir.nodes.raw import CallAttributes, NodeHead, NodeState, Place
 from hlotext.ir.nodes.raw import Form as Form
+from hlotext.ir.spelling import UnknownNameError
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.literal import Literal
@@ -46,7 +47,10 @@ class Attributes(TypedAttributes):
     if not TYPE_CHECKING:  # the type of each attribute stands in `typed_attributes.pyi`
 
         def __getitem__(self, name: str) -> Any:
-            return self._instruction._attributes[name]
+            try:
+                return self._instruction._attributes[name]
+            except KeyError:
+                raise UnknownNameError("attribute", name, self._instruction._attributes.keys) from None
 
     def __setitem__(self, name: str, value: Any) -> None:
         edit_backend.backend.set_attribute(self._instruction, name, value)

@@ -142,6 +142,7 @@ class MissingDonation(Rule):
             is_held=True,
             seconds=context.prices.together(copies) if copies else None,
             peak_bytes=held,
+            is_at_most=saved is None or not _is_known(*saved),
             covers=frozenset(copies),
             cause=cause,
             repair=Donate(_places(found)),

@@ -85,7 +85,9 @@ def _open_string(place: ParseFailure) -> Mistake | None:
         place.text, place.start, place.limit
     ):
         return None
-    return Mistake("unterminated string", place.start, place.start + 1, f"it ends with {quote}")
+    is_cut = "\n" not in place.text[place.start :].rstrip()
+    help = "the text ends inside it" if is_cut else f"it ends with {quote}"
+    return Mistake("unterminated string", place.start, place.start + 1, help)
 
 
 def _string_over_lines(place: ParseFailure) -> Mistake | None:
