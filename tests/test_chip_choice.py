@@ -177,3 +177,5 @@ def test_similar_names_are_suggested() -> None:
         module.entry.root.attributes["metadat"]
     with pytest.raises(hlo.HloSyntaxError, match=r"hlotext\.load reads a file: this is a path"):
         hlo.parse(str(V5E))
+    with pytest.raises(hlo.HloSyntaxError, match="did you mean `HloModule`"):
+        hlo.parse("xHloModule m")

@@ -153,9 +153,9 @@ class _Reading:
             )
         elif kind == hints.foreign_text.LOG:
             help = "`hlotext message` explains compiler messages in a log"
-        elif not kind and _PATH().fullmatch(text, start) is not None:
+        if not kind and _PATH().fullmatch(text, start) is not None:
             help = "hlotext.load reads a file: this is a path"
-        if not kind and not help:
+        elif not kind:
             stop = word_end(text, start)
             help = did_you_mean(text[start : min(stop, start + 40)], ["HloModule"]) or _FORM
             if _COMPUTATION_LINE().search(text, start) is not None:
