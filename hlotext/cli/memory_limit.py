@@ -8,9 +8,9 @@ import attrs
 import click
 
 from hlotext.analysis import byte_text
-from hlotext.diff.thresholds import UNITS
+from hlotext.diff.thresholds import NUMBER, UNIT, amount
 
-_CONDITION = re.compile(r"\s*peak\s*(>=?)\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kKMGT]i?B?|B)?\s*")
+_CONDITION = re.compile(rf"\s*peak\s*(>=?)\s*({NUMBER})\s*({UNIT})?\s*")
 
 
 @attrs.frozen
@@ -38,7 +38,7 @@ def peak_limit(condition: str) -> PeakLimit:
     Raises UsageError.
     """
     match = _CONDITION.fullmatch(condition)
-    scale = UNITS.get((match[3] or "B").removesuffix("B") or "B") if match is not None else None
-    if match is None or scale is None:
+    size = amount(match[2], match[3] or "") if match is not None else None
+    if match is None or size is None:
         raise click.UsageError(f"--fail-on takes peak>8GiB or peak>=500MB, not {condition!r}")
-    return PeakLimit(float(match[2].replace("_", "")) * scale, match[1] == ">=")
+    return PeakLimit(size, match[1] == ">=")

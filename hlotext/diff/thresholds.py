@@ -10,10 +10,10 @@ from hlotext.analysis.sizes import byte_text
 from hlotext.diff.totals import TotalChange, Totals
 from hlotext.ir.spelling import did_you_mean
 
-_RULE = re.compile(
-    r"(?P<name>[A-Za-z][\w\-]*?)\s*(?:\+\s*(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?P<unit>%|[kKMGT]i?B?|B)?)?"
-)
-UNITS = {
+NUMBER, UNIT = r"[0-9][0-9_]*(?:\.[0-9]+)?", "[kKMGT]i?B?|B"
+"""Patterns of the two parts of an amount: see `amount`."""
+_RULE = re.compile(rf"(?P<name>[A-Za-z][\w\-]*?)\s*(?:\+\s*(?P<number>{NUMBER})\s*(?P<unit>%|{UNIT})?)?")
+_UNITS = {
     "": 1,
     "B": 1,
     "k": 10**3,
@@ -27,6 +27,12 @@ UNITS = {
     "Ti": 2**40,
 }
 """Bytes of each unit, by its name without a final B."""
+
+
+def amount(number: str, unit: str) -> float | None:
+    """An amount written as in `8_000` or `1.5 GiB`, in bytes if it has a unit; None if the unit is unknown."""
+    scale = _UNITS.get(unit.removesuffix("B") or "B")
+    return float(number.replace("_", "")) * scale if scale is not None else None
 
 
 class ThresholdError(ValueError):
@@ -86,11 +92,10 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
                 f"{part!r} is not a bound; write NAME+NUMBER, as in bytes+1% or collectives+0"
             )
         unit = match["unit"] or ""
-        number = float((match["number"] or "0").replace("_", ""))
-        scale = 1 if unit == "%" else UNITS.get(unit.removesuffix("B") or "B")
-        if scale is None:
+        more = amount(match["number"] or "0", unit.removesuffix("%"))
+        if more is None:
             raise ThresholdError(f"{part!r}: {unit} is not a unit")
-        found.append(Threshold(match["name"], number * scale, unit == "%", part))
+        found.append(Threshold(match["name"], more, unit == "%", part))
     if not found:
         raise ThresholdError("no bound given")
     return tuple(found)

@@ -70,28 +70,10 @@ def _separable(reduce: Instruction, order: list[Instruction]) -> Separable | Non
     sides = [one for one in free if not any(one < other for other in free)]
     if len(sides) != 2 or sides[0] | sides[1] != _long(shape.dimensions) - summed:
         return None
-    terms = _terms(inside, leaves, summed, sides)
-    made = terms.get(summand)
-    if made is None:
-        return None
     within = [{one for one in leaves if leaves[one] - summed <= side} for side in sides]
     own = [within[0] - within[1], within[1] - within[0]]
-    cross = [term for term in made if all(any(_of(factor, side) for factor in term) for side in own)]
-    if not cross:
-        return None
-    sizes = shape.dimensions
-    rows, columns = (math.prod(sizes[d] for d in side - other) for side, other in (sides, sides[::-1]))
-    return Separable(
-        reduce,
-        frozenset(one for one in inside if one.opcode not in _REPEATED) | {reduce},
-        (frozenset(own[0]), frozenset(own[1])),
-        len(cross),
-        any(one.opcode == "subtract" for one in inside),
-        math.prod(sizes[d] for d in sides[0] & sides[1]),
-        rows,
-        columns,
-        math.prod(sizes[d] for d in summed),
-    )
+    terms = _terms(inside, leaves, summed, sides).get(summand, frozenset())
+    return _of_terms(terms, reduce, inside, own, sides, sides[0] & sides[1], summed)
 
 
 def _apart(
@@ -109,26 +91,42 @@ def _apart(
     only = [sides[0] - sides[1], sides[1] - sides[0]]
     if not all(each and each <= summed for each in only):
         return None
-    made = _terms(inside, leaves, frozenset(), sides).get(summand)
-    if made is None:
-        return None
     own = [{one for one in leaves if leaves[one] & each} for each in only]
-    cross = [term for term in made if all(any(_of(factor, side) for factor in term) for side in own)]
-    if not cross:
-        return None
     common = sides[0] & sides[1]
-    rows, columns = (math.prod(sizes[d] for d in each) for each in only)
+    terms = _terms(inside, leaves, frozenset(), sides).get(summand, frozenset())
+    return _of_terms(terms, reduce, inside, own, sides, common - summed, common & summed, is_apart=True)
+
+
+def _of_terms(
+    terms: frozenset[Term],
+    reduce: Instruction,
+    inside: list[Instruction],
+    own: list[set[Instruction]],
+    sides: list[frozenset[int]],
+    batch: frozenset[int],
+    summed: frozenset[int],
+    is_apart: bool = False,
+) -> Separable | None:
+    """The sum of these terms; None if none of them has a factor of each side's own arrays."""
+    cross = [term for term in terms if all(any(_of(factor, side) for factor in term) for side in own)]
+    shape = reduce.operands[0].shape
+    if not cross or shape is None:
+        return None
+
+    def size(dimensions: frozenset[int]) -> int:
+        return math.prod(shape.dimensions[d] for d in dimensions)
+
     return Separable(
         reduce,
         frozenset(one for one in inside if one.opcode not in _REPEATED) | {reduce},
         (frozenset(own[0]), frozenset(own[1])),
         len(cross),
         any(one.opcode == "subtract" for one in inside),
-        math.prod(sizes[d] for d in common - summed),
-        rows,
-        columns,
-        math.prod(sizes[d] for d in common & summed),
-        is_apart=True,
+        size(batch),
+        size(sides[0] - sides[1]),
+        size(sides[1] - sides[0]),
+        size(summed),
+        is_apart,
     )
 
 

@@ -132,7 +132,8 @@ class MissingDonation(Rule):
             why += f", and every call copies {it} in full"
         if saved is not None and (numbers := _told(*saved)):  # donating would save too few bytes
             why += f"; donating {it} would lower peak memory by an estimated {numbers}"
-        held = _likely(found, saved, context) if saved is not None and _is_known(*saved) else total
+        is_known = saved is not None and _is_known(*saved)
+        held = _likely(found, saved, context) if saved is not None and is_known else total
         return Report(
             largest.parameter,
             f"{many} but not donated, {why}",
@@ -142,7 +143,7 @@ class MissingDonation(Rule):
             is_held=True,
             seconds=context.prices.together(copies) if copies else None,
             peak_bytes=held,
-            is_at_most=saved is None or not _is_known(*saved),
+            is_at_most=not is_known,
             covers=frozenset(copies),
             cause=cause,
             repair=Donate(_places(found)),
