@@ -369,10 +369,11 @@ def _communication(graph: CallGraph, joined: Slices, instruction: Instruction) -
 def scattered(instruction: Instruction) -> Instruction | None:
     """The slice of an all-reduce that its fusion keeps: this is how the TPU compiler writes a reduce-scatter."""
     home = instruction.computation
-    if instruction.opcode != "all-reduce" or home is None or not home.is_fusion_body:
+    if instruction.opcode != "all-reduce" or home is None:
         return None
     root = home.root
-    return root if root.opcode == "dynamic-slice" and root.operands[0] is instruction else None
+    is_kept = root.opcode == "dynamic-slice" and root.operands[0] is instruction
+    return root if is_kept and home.is_fusion_body else None
 
 
 def is_sync(instruction: Instruction) -> bool:

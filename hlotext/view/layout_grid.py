@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -84,7 +85,9 @@ def grid(shape: Shape, most_rows: int, most_columns: int) -> Grid:
             levels[number].size,
             levels[number].padded_size,
             tiles[number],
-            _shown(levels[number].padded_size, tiles[number], most, _along(place, levels, tiles, number)),
+            _shown(
+                levels[number].padded_size, tiles[number], most, partial(_along, place, levels, tiles, number)
+            ),
         )
         for number, most in ((down, most_rows), (across, most_columns))
     )
@@ -142,30 +145,37 @@ def _ravel(numbers: Sequence[Any], sizes: Sequence[int], like: Numbers) -> Numbe
     return result
 
 
-_LOOK_AHEAD = 4096
-"""Numbers of one direction that are looked at for the border to show."""
+_LOOK_AHEAD = 256, 4096
+"""Numbers of one direction that are looked at for the border to show: most tiles end soon."""
 
 
 def _along(
-    place: layout.Placement, levels: Sequence[layout.DimensionPadding], tiles: list[int], number: int
+    place: layout.Placement,
+    levels: Sequence[layout.DimensionPadding],
+    tiles: list[int],
+    number: int,
+    count: int,
 ) -> Numbers:
-    """Positions along one direction from its start, all other numbers being 0."""
-    numbers: list[Any] = [np.int64(0)] * len(levels)
-    numbers[number] = np.arange(min(levels[number].padded_size, _LOOK_AHEAD), dtype=np.int64)
-    return _positions(place, [np.broadcast_to(n, numbers[number].shape) for n in numbers], tiles)
+    """Positions of the first numbers of one direction, all other numbers being 0."""
+    numbers: list[Any] = [np.zeros(count, np.int64)] * len(levels)
+    numbers[number] = np.arange(count, dtype=np.int64)
+    return _positions(place, numbers, tiles)
 
 
-def _shown(size: int, tile: int, most: int, positions: Numbers) -> tuple[int, ...]:
+def _shown(size: int, tile: int, most: int, along: Callable[[int], Numbers]) -> tuple[int, ...]:
     """All numbers below `size` if there are at most `most`.
 
     Else the first ones, as whole tiles where those are small, or fewer of them and the two on each side of
-    the first jump in memory that they have not shown yet.
+    the first jump in memory that they have not shown yet. `along` gives positions in memory.
     """
     if size <= most:
         return tuple(range(size))
     head = max(1, most - 5)
-    jumps = np.diff(positions)
-    new = np.flatnonzero(~np.isin(jumps[head - 1 :], jumps[: head - 1]))
+    for count in _LOOK_AHEAD:
+        jumps = np.diff(along(min(size, count)))
+        new = np.flatnonzero(~np.isin(jumps[head - 1 :], jumps[: head - 1]))
+        if len(new) or size <= count:
+            break
     if not len(new):
         return (*range(most // tile * tile or most), GAP)
     border = range(max(head, head + int(new[0]) - 2), min(head + int(new[0]) + 2, size))

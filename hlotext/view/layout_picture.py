@@ -251,28 +251,29 @@ def _svg_cells(cells: Grid, margin: int, top: int, width: int) -> Iterator[str]:
     `margin` is the room for the labels of rows, `top` that above the labels of columns.
     """
     left, upper = 12 + margin, top + 12
-    lefts = [left + j * width for j in range(len(cells.columns.shown))]
-    for j, x in enumerate(lefts):
-        yield _svg_text(x + width / 2, upper - 6, escape.html(_label(cells.columns, j)), "#555555")
+    columns = []
+    for j, column in enumerate(cells.columns.shown):
+        x = left + j * width
+        yield _svg_text(f"{x + width / 2:g}", upper - 6, escape.html(_label(cells.columns, j)), "#555555")
+        columns.append((x, f"{x + width / 2:g}", column == GAP))
     # Looking single numbers up in arrays takes most of the time otherwise.
     numbers = zip(cells.positions.tolist(), cells.is_padding.tolist(), _colours(cells).tolist(), strict=True)
-    are_gaps = [column == GAP for column in cells.columns.shown]
     for i, (positions, paddings, colours) in enumerate(numbers):
         y = upper + i * _HEIGHT
-        yield _svg_text(left - 8, y + 16, escape.html(_label(cells.rows, i)), "#555555", anchor="end")
+        yield _svg_text(f"{left - 8}", y + 16, escape.html(_label(cells.rows, i)), "#555555", anchor="end")
         is_gap_row = cells.rows.shown[i] == GAP
-        for x, is_gap, position, is_padding, colour in zip(
-            lefts, are_gaps, positions, paddings, colours, strict=True
+        size = f'y="{y}" width="{width}" height="{_HEIGHT}"'
+        for (x, middle, is_gap), position, is_padding, colour in zip(
+            columns, positions, paddings, colours, strict=True
         ):
-            box = f'x="{x}" y="{y}" width="{width}" height="{_HEIGHT}"'
             if is_gap or is_gap_row:
-                yield f'<rect {box} fill="#ffffff" stroke="#ffffff" stroke-width="0.5"/>'
-                yield _svg_text(x + width / 2, y + 16, _GAP_MARK, "#666666")
+                yield f'<rect x="{x}" {size} fill="#ffffff" stroke="#ffffff" stroke-width="0.5"/>'
+                yield _svg_text(middle, y + 16, _GAP_MARK, "#666666")
                 continue
-            yield f'<rect {box} fill="{_COLOURS[colour]}" stroke="#ffffff" stroke-width="0.5"/>'
+            yield f'<rect x="{x}" {size} fill="{_COLOURS[colour]}" stroke="#ffffff" stroke-width="0.5"/>'
             if is_padding:
-                yield f'<rect {box} fill="url(#hlotext-padding)"/>'
-            yield _svg_text(x + width / 2, y + 16, str(position), "#666666" if is_padding else "#111111")
+                yield f'<rect x="{x}" {size} fill="url(#hlotext-padding)"/>'
+            yield _svg_text(middle, y + 16, str(position), "#666666" if is_padding else "#111111")
     for weight, stroke in (
         (PIECE, 'stroke="#8a8a8a" stroke-width="1"'),
         (TILE, 'stroke="#222222" stroke-width="2"'),
@@ -290,8 +291,8 @@ def _colours(cells: Grid) -> Numbers:
     return found
 
 
-def _svg_text(x: float, y: float, text: str, fill: str, anchor: str = "middle") -> str:
-    return f'<text x="{x:g}" y="{y:g}" font-size="12" text-anchor="{anchor}" fill="{fill}">{text}</text>'
+def _svg_text(x: str, y: int, text: str, fill: str, anchor: str = "middle") -> str:
+    return f'<text x="{x}" y="{y}" font-size="12" text-anchor="{anchor}" fill="{fill}">{text}</text>'
 
 
 def _svg_borders(cells: Grid, weight: int, left: int, upper: int, width: int) -> Iterator[str]:
