@@ -340,7 +340,7 @@ def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
 
 
 def parse_instruction(text: str, *, strict: bool = False) -> Instruction:
-    """Parses one op line, as pasted from a dump. Undefined operands become parameters of the shape given, or None.
+    """Parses one op line, as pasted from a dump. Undefined operands become parameters with the shape given, if any.
 
     Raises HloSyntaxError if the line is not valid HLO, and ValueError if the text is a whole module.
     """

@@ -19,7 +19,7 @@ from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList, ReplicaGr
 
 
 class MeshSource(enum.Enum):
-    """Source of a mesh, most reliable first."""
+    """Origin of a mesh, most reliable first."""
 
     GIVEN = "as given"
     SHARDY = "the module's xla.sdy.meshes"
@@ -45,9 +45,9 @@ class FoundMesh:
 
 
 def mesh_of(module: Module, given: DeviceMesh | FoundMesh | None = None) -> FoundMesh | None:
-    """The mesh of a module: the given one, else the first mesh in the text, else one inferred from replica groups.
+    """Returns the mesh of a module: `given`, the first mesh in the text, or one inferred from replica groups.
 
-    None if there is no mesh. Raises ValueError if the given mesh and the module have different numbers of devices.
+    Returns None if there is no mesh. Raises ValueError if `given` and the module have different numbers of devices.
     """
     if given is None:
         return _own_mesh(module)
@@ -113,9 +113,9 @@ def _meshes(module: Module) -> Iterator[tuple[DeviceMesh, MeshSource]]:
 
 
 def axes_of(module: Module, one: Communication, mesh: DeviceMesh | None) -> tuple[str, ...] | None:
-    """The mesh axes of a communication; for a permute, the axis along which all pairs differ.
+    """Returns the mesh axes of a communication; for a permute, the axis along which all pairs differ.
 
-    Empty for a single participant. None if the participants are unknown or do not match any axes.
+    The result is empty for a single participant, and None if the participants are unknown or match no axes.
     """
     expect_module(module)
     if mesh is None:

@@ -11,7 +11,7 @@ from hlotext.ir.nodes.module import Module
 
 
 class Backend(enum.Enum):
-    """The platform of a module. The text does not state it; see `backend_of`."""
+    """The platform of a module. HLO text does not state it; `backend_of` infers it."""
 
     TPU = "tpu"
     GPU = "gpu"
@@ -25,7 +25,7 @@ GPU_FINGERPRINT = "fingerprint_before_lhs"
 
 @fact
 def backend_of(module: Module) -> Backend | None:
-    """The platform that an optimized module was compiled for; None if unknown, as before optimization.
+    """Infers the platform that an optimized module was compiled for. Returns None before optimization.
 
     TPU modules have tiled layouts. The GPU compiler leaves a fingerprint in the header and has its own custom-call
     targets. An optimized module with neither is for CPU.
@@ -46,5 +46,5 @@ def backend_of(module: Module) -> Backend | None:
 
 @fact
 def is_optimized(module: Module) -> bool:
-    """True if the module is scheduled or has fusions, so the compiler has optimized it."""
+    """Returns True if the module is scheduled or has fusions, so the compiler has optimized it."""
     return module.is_scheduled or any(one._head.opcode == "fusion" for one in module.instructions())

@@ -40,7 +40,8 @@ SEQUENTIAL_USES = frozenset({LOOP_BODY, LOOP_CONDITION, BRANCH, CALLED})
 
 
 MOST_RUNS = 1 << 63
-"""Maximum execution count; larger ones are reported as unknown: no machine runs so often, and a float may not hold it."""
+"""Maximum execution count; larger ones are reported as unknown: no machine runs so often, and a float may not hold it.
+"""
 
 
 @attrs.define(
@@ -53,11 +54,11 @@ class CallEdge:
     """
 
     computation: Computation
-    """The computation of the caller."""
+    """The computation that contains the caller."""
     place: int
     """Position of the caller in that computation."""
     name: str
-    """Name of the caller, with its opcode in the next field."""
+    """Name of the calling instruction."""
     opcode: str
     attribute: str
     callee: Computation
@@ -69,62 +70,62 @@ class CallEdge:
 
     @property
     def use(self) -> str:
-        """Use of the computation, such as loop body, branch or reducer, from opcode and attribute."""
+        """Role of the callee, such as loop body, branch or reducer."""
         return _USES.get((self.opcode, self.attribute), APPLIED)
 
 
 @attrs.frozen(eq=False)
 class CallGraph:
-    """The call graph of a module. Holds no instructions, so it is small compared with the module."""
+    """The call graph of a module. Refers to callers by position, so it does not keep instructions alive."""
 
     module: Module
     callers: Mapping[Computation, tuple[CallEdge, ...]]
-    """Call edges of each computation that has callers, in the order of the text."""
+    """Call edges of each computation that has callers, in text order."""
     callees: Mapping[Computation, tuple[CallEdge, ...]]
-    """Call edges in each computation that calls others, in the order of the text."""
+    """Call edges out of each computation that calls others, in text order."""
     runs: Mapping[Computation, int | None]
-    """Execution count of each computation in one run; None if it depends on values or exceeds `MOST_RUNS`.
+    """Execution count of each computation in one run of the module, or None if data-dependent or above `MOST_RUNS`.
 
     Computations that are unreachable from the entry are omitted.
     """
     most_runs: Mapping[Computation, int | None]
-    """Upper bounds on `runs`: execution counts as if every branch of a conditional were taken."""
+    """Upper bound on `runs`, assuming that every branch of a conditional is taken."""
     stepped: frozenset[Computation]
-    """Computations whose instructions execute individually, including the entry."""
+    """Computations whose instructions execute individually, including the entry, excluding fusions and reducers."""
     trips: Mapping[tuple[Computation, int], int | None]
-    """Trip count of each while by its position; None if unknown."""
+    """Trip count of each while, keyed by its computation and position, or None if unknown."""
     _loop_calls: dict[Computation, CallEdge | None] = attrs.field(factory=dict, init=False, repr=False)
     """Cache of `loop_call`, so that asking it of every computation of a long chain of calls walks the chain once."""
 
     def loops(self) -> Iterator[tuple[Instruction, int | None]]:
-        """Yields every while with its trip count; None if unknown."""
+        """Yields every while with its trip count, which is None if unknown."""
         for (computation, place), trip in self.trips.items():
             yield computation._instructions[place], trip
 
     def sequential_instructions(self) -> Iterator[Instruction]:
-        """Yields instructions that execute individually: not those inside fusions or reducers."""
+        """Yields instructions that execute individually, skipping those inside fusions and reducers."""
         # The interpreter need not resume a generator for each of them.
         return chain.from_iterable(one for one in self.module.computations if one in self.stepped)
 
     def call(self, computation: Computation | None) -> CallEdge | None:
-        """The first call of a computation in the text; None if it is never called."""
+        """Returns the first call of a computation in text order, or None if it is never called."""
         edges = self.callers.get(computation) if computation is not None else None
         return edges[0] if edges else None
 
     def caller(self, computation: Computation | None) -> Instruction | None:
-        """The first instruction in the text that calls a computation; None if it is never called."""
+        """Returns the first instruction in text order that calls a computation, or None if it is never called."""
         call = self.call(computation)
         return call.caller if call is not None else None
 
     def use(self, computation: Computation) -> str:
-        """Use of a computation, by its first call in the text."""
+        """Returns the role of a computation, such as loop body or reducer, at its first call in text order."""
         if computation is self.module.entry:
             return ENTRY
         edges = self.callers.get(computation)
         return edges[0].use if edges else UNUSED
 
     def loop_call(self, computation: Computation) -> CallEdge | None:
-        """The call edge of the innermost while that contains a computation; None outside all loops."""
+        """Returns the call edge of the innermost while that contains a computation, or None outside all loops."""
         known, path = self._loop_calls, dict[Computation, None]()
         found: CallEdge | None = None
         while computation not in path:
@@ -141,9 +142,10 @@ class CallGraph:
         return found
 
     def with_trips(self, trips: Mapping[str, int]) -> CallGraph:
-        """A call graph with the given trip counts by name of a loop or its body, which override those in the text.
+        """Returns a copy with the given trip counts, keyed by the name of a loop or its body.
 
-        Raises ValueError for a name that is neither a loop nor a loop body.
+        The given counts override those in the text. Raises ValueError for a name that is neither a loop nor a loop
+        body.
         """
         bodies = {str(body.name): key for key in self.trips if (body := _body(key)) is not None}
         trips = self.trips_by_body(trips)
@@ -161,7 +163,7 @@ class CallGraph:
         )
 
     def trips_by_body(self, trips: Mapping[str, int]) -> dict[str, int]:
-        """Trip counts by name of the loop's body, for those that name a `while`; other names stay."""
+        """Replaces names of `while` instructions in `trips` with the names of their bodies. Other names are unchanged."""
         loops = {
             str(home._instructions[place].name): str(body.name)
             for home, place in self.trips
@@ -171,7 +173,7 @@ class CallGraph:
         return {name if name in bodies else loops.get(name, name): count for name, count in trips.items()}
 
     def most(self, own: Mapping[Computation, int]) -> int | None:
-        """Upper bound on a total over one run of the module, given the contribution of each computation per execution.
+        """Returns an upper bound on a total over one run of the module, given each computation's share per execution.
 
         Conditionals count their most expensive branch. None if a loop of unknown trip count contributes.
         """
@@ -194,7 +196,7 @@ class CallGraph:
         return totals[self.module.entry]
 
     def loop_around(self, computation: Computation) -> Instruction | None:
-        """The innermost while that contains a computation, directly or through calls; None outside all loops."""
+        """Returns the innermost while around a computation, directly or through calls, or None outside all loops."""
         call = self.loop_call(computation)
         return call.caller if call is not None else None
 
@@ -295,8 +297,8 @@ def _runs(
     trips: Mapping[tuple[Computation, int], int | None],
     per_branch: int | None = None,
 ) -> dict[Computation, int | None]:
-    """Execution count of each computation; `order` has callers before callees. `per_branch` is how often each branch is taken
-    when a conditional runs, which the text does not say.
+    """Execution count of each computation; `order` has callers before callees. `per_branch` is how often each branch is
+    taken when a conditional runs, which the text does not say.
     """
     runs: dict[Computation, int | None] = {entry: 1}
     for computation in order:

@@ -47,16 +47,16 @@ class Shared(Generic[T]):
 
 @attrs.frozen(slots=False)
 class Census:
-    """The instructions of a module, grouped by category."""
+    """The instructions of a module, grouped by opcode, shape and attributes."""
 
     instructions: Sequence[Instruction]
-    """All instructions, computation by computation."""
+    """All instructions, grouped by computation."""
     heads: Shared[NodeHead]
-    """Opcodes with result shapes. Equal shapes are nearly always one object."""
+    """Opcode and result shape of each instruction. Equal shapes are nearly always the same object."""
     attributes: Shared[Instruction]
-    """For each distinct set of attributes, an instruction that has it. The reader shares sets of equal text."""
+    """For each distinct set of attributes, one instruction that has it."""
     by_opcode: Mapping[str, Sequence[Instruction]]
-    """Instructions by opcode, in the same order."""
+    """Instructions by opcode, each list in the order of `instructions`."""
 
     @property
     def attribute_sets(self) -> Sequence[Instruction]:
@@ -65,7 +65,7 @@ class Census:
 
     @functools.cached_property
     def shapes(self) -> Mapping[Shape, tuple[int, Instruction]]:
-        """Number of instructions with each shape, and the first of them."""
+        """For each shape, the number of instructions with it and the first such instruction."""
         counts, found = Counter(self.heads.numbers), dict[Shape, tuple[int, Instruction]]()
         first = dict(zip(reversed(self.heads.numbers), reversed(self.instructions), strict=True))
         for number, head in enumerate(self.heads.distinct):
@@ -75,7 +75,7 @@ class Census:
         return found
 
     def of(self, *opcodes: str) -> Sequence[Instruction]:
-        """The instructions with one of these opcodes, in the order of the text."""
+        """Returns the instructions with one of these opcodes, in text order."""
         found = [rows for opcode in opcodes if (rows := self.by_opcode.get(opcode))]
         if len(found) < 2:
             return found[0] if found else ()
@@ -85,7 +85,7 @@ class Census:
 
 @fact
 def census(module: Module) -> Census:
-    """Groups the instructions of a module by category."""
+    """Groups the instructions of a module by opcode, shape and attributes."""
     every = list(chain.from_iterable([c._instructions for c in module.computations]))
     heads = Shared.of([one._head for one in every])
     attributes = Shared.of(every, [id(one._attributes) for one in every])
@@ -105,7 +105,7 @@ def numbered(module: Module) -> Mapping[Instruction, int]:
 
 @fact
 def distinct_shapes(module: Module) -> Collection[Shape]:
-    """The shapes of all instructions, each once. Equal ones are nearly always one object: by equality takes several times
-    as long, and of the few that are not both are here."""
+    """The shapes of all instructions, each once. Equal ones are nearly always one object: by equality takes several
+    times as long, and of the few that are not both are here."""
     heads = {id(one._head): one._head for c in module.computations for one in c._instructions}
     return {id(head.shape): head.shape for head in heads.values() if head.shape is not None}.values()

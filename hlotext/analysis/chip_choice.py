@@ -25,12 +25,12 @@ ChipSource = Literal["given", "folder", "text", "assumed"]
 
 @attrs.frozen
 class ChipChoice:
-    """A chip, with the reason it was chosen."""
+    """A chip and the reason for choosing it."""
 
     chip: Chip
     source: ChipSource
     candidates: tuple[str, ...]
-    """Names of the possible chips; a single one if it is known."""
+    """Names of the chips that fit the module; a single name if the chip is known."""
 
     @property
     def is_known(self) -> bool:
@@ -39,7 +39,7 @@ class ChipChoice:
 
     @property
     def text(self) -> str:
-        """The chip and the reason it was chosen, for output where no other chip can be set."""
+        """The chip and the reason for choosing it, for output of commands without `--chip`."""
         if self.source == "assumed":
             return f"one of {', '.join(self.candidates)}; assuming {self.chip.name}"
         return str(self)
@@ -55,7 +55,7 @@ class ChipChoice:
 def choose_chip(
     module: Module, given: Chip | None = None, named: Chip | None = None, backend: Backend | None = None
 ) -> ChipChoice | None:
-    """Chooses the chip of a module: `given`, else `named`, else for a TPU module one that fits the text.
+    """Chooses the chip of a module: `given`, or `named`, or for TPU modules a chip that fits the text.
 
     Args:
         module: The module.
@@ -63,7 +63,8 @@ def choose_chip(
         named: The chip named by the dump folder. Ignored if its platform is not the module's.
         backend: The platform, if it cannot be determined from the module text.
 
-    Returns: The chip and the reason. None if the chip is unknown and the platform is not TPU.
+    Returns:
+        The chip and the reason, or None if the chip is unknown and the platform is not TPU.
     """
     if given is not None:
         return ChipChoice(given, "given", (given.name,))
@@ -83,8 +84,9 @@ def choose_chip(
 def chip_or_default(
     module: Module, given: Chip | None = None, named: Chip | None = None, backend: Backend | None = None
 ) -> ChipChoice:
-    """Chooses a chip as `choose_chip` does, or else assumes the platform's default, or TPU v5e if the platform is
-    unknown too."""
+    """Chooses a chip as `choose_chip` does, falling back to a default.
+
+    The default is that of the platform, or TPU v5e if the platform is unknown."""
     choice = choose_chip(module, given, named, backend)
     if choice is not None:
         return choice

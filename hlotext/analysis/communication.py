@@ -32,54 +32,54 @@ class Interconnect(enum.Enum):
     DEVICE = "device links"
     """Between devices of one slice or node: ICI on TPU, NVLink on GPU."""
     DCN = "data centre network"
-    """Between slices: transfers of the Megascale runtime."""
+    """Between slices, by the Megascale runtime."""
     HOST = "host link"
     """Between device and host."""
 
 
 @attrs.frozen(eq=False)
 class Communication:
-    """A collective or a transfer of a module."""
+    """A collective or point-to-point transfer."""
 
     instruction: Instruction
     """The collective or transfer itself, possibly in the body of an `async-start` or of a fusion."""
     start: Instruction
-    """The instruction to report: the `async-start` of a wrapped operation, else the same."""
+    """The instruction to report: the `async-start` of a wrapped operation, otherwise `instruction`."""
     kind: str
-    """`all-gather`, `send`, etc.; `host send` to or from the host, `dcn all-gather` between slices."""
+    """Opcode without `-start`, such as `all-gather`. Prefixed with `host` for host transfers, `dcn` between slices."""
     link: Interconnect
     is_async: bool
     """True if other work can overlap; False for a pair that the GPU compiler marks as `is_sync`."""
     is_pair: bool
-    """True for an operation written as a start and a done, even if `is_sync` makes them execute as one."""
+    """True for a start/done pair, even if `is_sync` makes it execute synchronously."""
     fusion_call: CallEdge | None
     """The call edge of the fusion that contains it."""
     loop_call: CallEdge | None
     """The call edge of the innermost while that contains it."""
     groups: ReplicaGroups | None
     pairs: tuple[tuple[int, ...], ...] | None
-    """Source and target of each transfer of a collective-permute; None for others."""
+    """Source and target of each transfer of a collective-permute, or None for other kinds."""
     group_count: int | None
-    """Number of groups or pairs; None if the text has none, which means a single group for collectives."""
+    """Number of groups or pairs, or None if omitted, which means a single group for collectives."""
     group_size: int | None
-    """Devices per group; None if there are no groups, or if sizes differ."""
+    """Number of devices per group, or None if there are no groups or their sizes differ."""
     participants: int | None
-    """Number of participating devices, even if the groups are omitted; for a transfer between slices, number of slices.
+    """Number of devices in each group, even if the groups are omitted; number of slices for a transfer between slices.
 
-    None if group sizes differ, if unknown, and for point-to-point transfers.
+    None if group sizes differ or are unknown, and for point-to-point transfers.
     """
     largest_group: int | None
-    """Number of participating devices. If group sizes differ, that of the largest group."""
+    """Number of devices in the largest group, or None if unknown."""
     operand_bytes: int
-    """Input bytes per device, without padding, output buffers, offsets and contexts."""
+    """Input bytes per device, excluding padding, output buffers, offsets and contexts."""
     result_bytes: int
-    """Bytes that each device receives."""
+    """Bytes that each device receives, excluding padding."""
     target: str | None
-    """Slices and devices named by a transfer between slices, verbatim."""
+    """Peers of a transfer between slices, verbatim, or None for other kinds."""
     runs: int | None
-    """Execution count in one run of the module; None if it depends on values."""
+    """Execution count in one run of the module, or None if data-dependent."""
     most_runs: int | None
-    """Upper bound on `runs`, as if conditionals always took its branches; None if a loop depends on values."""
+    """Upper bound on `runs`, assuming that enclosing branches are always taken, or None if a trip count is unknown."""
 
     @property
     def computation(self) -> Computation | None:
@@ -88,17 +88,17 @@ class Communication:
 
     @property
     def fusion(self) -> Instruction | None:
-        """The fusion that contains it; None if it is not fused."""
+        """The fusion that contains it, or None if it is not fused."""
         return self.fusion_call.caller if self.fusion_call is not None else None
 
     @property
     def loop(self) -> Instruction | None:
-        """The innermost while that contains it; None outside loops."""
+        """The innermost while that contains it, or None outside loops."""
         return self.loop_call.caller if self.loop_call is not None else None
 
     @property
     def sent_shapes(self) -> tuple[Shape, ...]:
-        """The arrays counted by `operand_bytes`, without layouts; tokens and unknown shapes are omitted."""
+        """Input arrays counted by `operand_bytes`, without layouts; tokens and unknown shapes are omitted."""
         shapes = _sent_shapes(self.instruction)
         return tuple(array.without_layout() for shape in shapes for _, array in arrays_of(shape))
 
@@ -112,13 +112,16 @@ class Communication:
         """Bytes that each device sends per execution with the ring algorithm, counted as NCCL's bus bandwidth.
 
         With n devices: (n-1)/n of the result for all-gather, (n-1)/n of the operands for reduce-scatter and all-to-all,
-        twice that for all-reduce; all of the operands for permutes, broadcasts and sends, on a device that is a source.
+        twice that for all-reduce; all of the operands for permutes, broadcasts and sends, on a device that sends.
         This is an upper bound for ragged-all-to-all. None if the formula needs n and n is unknown.
         """
         return self.wire_bytes_by("ring")
 
     def wire_bytes_by(self, algorithm: Algorithm) -> int | None:
-        """Bytes sent by each device with an algorithm, `ring` or `tree`. Raises ValueError for other names."""
+        """Returns the bytes that each device sends with an `algorithm`, `ring` or `tree`.
+
+        Raises ValueError for other names.
+        """
         if algorithm not in ALGORITHMS:
             raise ValueError(f"unknown algorithm {algorithm!r}; known: {', '.join(ALGORITHMS)}")
         if self.pairs is not None and all(len(set(pair)) == 1 for pair in self.pairs):
@@ -130,26 +133,26 @@ class Communication:
 
     @property
     def is_host_transfer(self) -> bool:
-        """True for an exchange between a device and its host, such as a callback, in which no other device takes
-        part."""
+        """True for a transfer between a device and its host only, such as a callback."""
         return self.link is Interconnect.HOST
 
     @property
     def sent_bytes(self) -> int:
-        """`wire_bytes`, or 0 if unknown. For comparison with a threshold."""
+        """Same as `wire_bytes`, but 0 if unknown."""
         return self.wire_bytes or 0
 
     @property
     def is_at_most(self) -> bool:
-        """True if the amount sent is only known at run time, so that `wire_bytes` is an upper bound."""
+        """True if `wire_bytes` is an upper bound, because the amount sent is known only at run time."""
         return self.kind == "ragged-all-to-all"
 
 
 @fact
 def communications(module: Module) -> tuple[Communication, ...]:
-    """All communications, in the order of the text. A communication implemented by a chain of fusions counts once.
+    """Finds all collectives and transfers of a module, in text order.
 
-    A send/recv pair that implements a collective between slices (Megascale) counts as one.
+    A collective implemented by several fusions counts once, and so does a send/recv pair that implements a collective
+    between slices (Megascale).
     """
     graph = call_graph(module)
     found: dict[tuple[str, str] | Instruction, Instruction] = {}
@@ -281,8 +284,8 @@ def link_of(kind: str) -> Interconnect:
 
 
 def _sent_shapes(instruction: Instruction) -> Sequence[Shape | None]:
-    """Shapes of the operands that are data: of a ragged-all-to-all the first, the others being output, offsets and sizes; of
-    an in-place collective-permute the slices."""
+    """Shapes of the operands that are data: of a ragged-all-to-all the first, the others being output, offsets and
+    sizes; of an in-place collective-permute the slices."""
     slices = slice_shapes(instruction)
     if slices is not None:
         return slices
@@ -297,7 +300,8 @@ class Surroundings:
     wrapping: CallEdge | None
     """The call by the `async-start` whose body it is, which then names it."""
     is_wrapped: bool
-    """True if it runs inside an `async-start`; in a computation that an asynchronous `call` runs it keeps its own name."""
+    """True if it runs inside an `async-start`; in a computation that an asynchronous `call` runs it keeps its own name.
+    """
     computation: Computation | None
     """The computation of the instruction that names it."""
     fusion_call: CallEdge | None

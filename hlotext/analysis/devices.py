@@ -46,22 +46,22 @@ def group_mode(instruction: Instruction) -> CollectiveGroupMode:
 
 @attrs.frozen
 class Devices:
-    """Number of devices that a module was compiled for."""
+    """Numbers of replicas, partitions and devices that a module was compiled for."""
 
     replicas: int | None
-    """Number of replicas, with the partitions in the next field; None if unknown."""
+    """Number of replicas, or None if unknown."""
     partitions: int | None
     total: int | None
-    """Number of devices; device i is replica i // partitions and partition i % partitions."""
+    """Total number of devices. Device i is replica i // partitions, partition i % partitions."""
 
 
 @fact
 def devices_of(module: Module) -> Devices:
-    """Number of devices of a module: from its header, else from its replica groups and shardings.
+    """Determines the number of devices of a module from its header, or else from replica groups and shardings.
 
-    XLA omits counts of 1, and omits both counts before compilation. Old releases always omitted both, so without other
-    evidence of several devices, a missing count means 1 only in module text of newer releases, which is recognized by
-    stack-frame tables, for example.
+    XLA omits counts of 1, and omits both counts before compilation. Old releases always omitted both. Hence a missing
+    count means 1 only if the text is from a newer release (it has stack-frame tables, for example) and shows no other
+    evidence of several devices.
     """
     attributes = module.attributes
     replicas, partitions = (attributes.get(name) for name in ("replica_count", "num_partitions"))
@@ -120,7 +120,7 @@ def _most(instruction: Instruction) -> int:
 
 
 def shardings_of(module: Module) -> Iterator[Sharding]:
-    """Yields every sharding in a module, those of tuples element by element; duplicate attributes are visited once."""
+    """Yields the shardings in a module. Tuples are yielded element by element, duplicate attributes once."""
     for instruction in census(module).attribute_sets:
         if instruction.sharding is not None:
             yield from instruction.sharding.tuple_elements
@@ -156,10 +156,10 @@ def participant_count(module: Module, instruction: Instruction) -> int | None:
 
 
 def participant_groups(module: Module, instruction: Instruction) -> tuple[tuple[int, ...], ...] | None:
-    """The groups of a collective as global device numbers, for every group mode.
+    """Converts the groups of a collective to global device numbers, for every group mode.
 
-    Device i is replica i // partitions and partition i % partitions. None if the number of devices is unknown or above
-    2^20, if axes do not match a mesh, or without groups.
+    Device i is replica i // partitions and partition i % partitions. Returns None if there are no
+    groups, if the number of devices is unknown or above 2^20, or if axes do not match the mesh.
     """
     expect_module(module)
     if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:

@@ -15,9 +15,9 @@ _T = TypeVar("_T")
 
 
 def fact(find: Callable[Concatenate[Module, _P], _T]) -> Callable[Concatenate[Module, _P], _T]:
-    """Decorator that caches a function of a module, per revision and per hashable arguments.
+    """Decorator that caches a function of a module per revision of the module and per arguments.
 
-    Results are stored on the module and freed with it. Callers must not modify them.
+    Arguments must be hashable. Results are stored on the module and freed with it; callers must not modify them.
     """
     whole = f"{find.__module__}.{find.__qualname__}"
 

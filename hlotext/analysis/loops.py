@@ -26,15 +26,16 @@ class Loop:
 
     instruction: Instruction
     trips: int | None
-    """Trip count per execution; None if unknown."""
+    """Trip count per execution, or None if unknown."""
     runs: int | None
-    """Executions of the loop in one run of the module; None if unknown."""
+    """Executions of the loop in one run of the module, or None if unknown."""
     written_bytes: int
-    """Bytes written per iteration to memory of their own, including all iterations of inner loops (one if unknown)."""
+    """Bytes written to newly allocated buffers per iteration, including all iterations of inner loops (1 if unknown).
+    """
 
 
 def loops(module: Module) -> tuple[Loop, ...]:
-    """The while loops of a module, in call order."""
+    """Returns the while loops of a module, callers before callees."""
     graph = call_graph(module)
     round_bytes: Counter[Computation] = Counter()
     for one in graph.sequential_instructions():
@@ -57,10 +58,10 @@ def loops(module: Module) -> tuple[Loop, ...]:
 
 
 def invariant_instructions(loop: Instruction) -> frozenset[Instruction]:
-    """Loop-invariant instructions of a while's body: those that compute the same value in every iteration.
+    """Finds the instructions in a while's body that compute the same value in every iteration.
 
-    These are the elements of the state that the body forwards unchanged, constants, and everything computed from these
-    alone. Empty if the state is not a tuple.
+    These are state elements that the body forwards unchanged, constants, and everything computed from these alone.
+    The result is empty if the state is not a tuple.
     """
     module = loop.computation.module if loop.computation is not None else None
     return _invariant(loop) if module is None else _known_invariant(module, loop)

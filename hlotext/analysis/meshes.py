@@ -44,13 +44,13 @@ def parse_mesh(text: str, device_order: Sequence[int] | None = None) -> DeviceMe
 
 @attrs.frozen
 class DeviceMesh:
-    """A grid of devices with named axes. Maps replica groups to the axes they span."""
+    """A grid of devices with named axes, which maps replica groups to the axes that they span."""
 
     names: tuple[str, ...]
     """Axis names, most major first."""
     sizes: tuple[int, ...]
     device_order: tuple[int, ...] | None = None
-    """Device at each position, row-major; None for 0, 1, 2, ..."""
+    """Device at each position, row-major, or None for 0, 1, 2, ..."""
     _places: dict[int, int] | None = attrs.field(default=None, eq=False, repr=False, init=False)
     _known: dict[ReplicaGroups, tuple[str, ...] | None] = attrs.field(
         factory=dict, eq=False, repr=False, init=False
@@ -73,17 +73,16 @@ class DeviceMesh:
 
     @classmethod
     def of(cls, mesh: Mesh) -> DeviceMesh:
-        """Creates the mesh of a sharding or of replica groups. Raises ValueError if the device ids do not fit the
-        mesh."""
+        """Converts the mesh of a sharding or of replica groups. Raises ValueError for invalid device ids."""
         ids = mesh.device_assignment
         order = tuple(itertools.islice(ids.devices(), MOST_DEVICES + 1)) if ids is not None else None
         return cls(mesh.axis_names, mesh.axis_sizes, order)
 
     def axes_of(self, groups: ReplicaGroups | Groups) -> tuple[str, ...] | None:
-        """The axes along which the devices of each group differ, most major first: `("dp",)`.
+        """Returns the axes along which the devices of each group differ, such as `("dp",)`, most major first.
 
-        Parts of axes are written as in XLA: `tp:(1)2` is the more major half of an axis of size 4. Empty for groups of
-        one device; None if the groups do not form a grid along the axes.
+        Sub-axes are written as in XLA: `tp:(1)2` is the more major half of an axis of size 4. The result is empty for
+        groups of one device, and None if the groups do not form a grid along the axes.
         """
         if isinstance(groups, ReplicaGroups):
             if groups not in self._known:
@@ -160,7 +159,7 @@ class DeviceMesh:
         return strides[: len(self.sizes)][::-1]
 
     def shift_of(self, pairs: Iterable[Sequence[int]]) -> tuple[str, int] | None:
-        """The axis along which all pairs shift, and the distance: `("pp", 1)`. None if pairs disagree.
+        """Returns the axis along which all pairs shift and the distance, such as `("pp", 1)`, or None if they differ.
 
         The distance is taken around the axis in the shorter direction.
         """
@@ -186,7 +185,7 @@ class DeviceMesh:
         return self.names[number], shift if 2 * shift <= self.sizes[number] else shift - self.sizes[number]
 
     def axes_of_pairs(self, pairs: Iterable[Sequence[int]]) -> tuple[str, ...] | None:
-        """The axes along which source and target of any pair differ; None if a device is not in the mesh."""
+        """Returns the axes along which source and target of any pair differ, or None if a device is not in the mesh."""
         differing: set[int] = set()
         for pair in pairs:
             places = [self._coordinates(device) for device in pair]

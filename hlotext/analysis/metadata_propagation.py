@@ -22,7 +22,7 @@ D = TypeVar("D")
 
 
 class MetadataSource(enum.Enum):
-    """Source of an instruction's metadata: its own, or the instruction it was propagated from."""
+    """Source of an instruction's metadata: the instruction itself, or another one that it was propagated from."""
 
     OWN = "itself"
     BODY = "what it runs"
@@ -84,13 +84,13 @@ class Propagated(Mapping[Instruction, tuple[T, MetadataSource]], Generic[T]):
 
 
 def propagated(module: Module, own: Callable[[Instruction], T | None]) -> Propagated[T]:
-    """Metadata of each instruction: its own, or else propagated from neighboring instructions, callers first.
+    """Returns the metadata of each instruction, propagated from callers or neighbors to instructions without any.
 
-    Takes time linear in the module. Arguments of the module, and instructions without any source nearby, are omitted.
+    Takes linear time. Arguments of the module, and instructions without a source nearby, are omitted.
 
     Args:
         module: The module.
-        own: Returns the metadata of an instruction itself; None if absent.
+        own: Returns the metadata of one instruction without propagation, or None if it has none.
     """
     found = list(map(own, census(module).instructions))
     return spread(module, Shared.of(found, list(map(id, found))))
@@ -198,7 +198,9 @@ class _Spreading:
             sources[start:end] = sources[start:end].replace(bytes((_NONE,)), bytes((_CALLER,)))
 
     def _inside(self, instruction: Instruction) -> int:
-        """The place of the instruction of the body with metadata of its own that is nearest to the root; -1 without one."""
+        """The place of the instruction of the body with metadata of its own that is nearest to the root; -1 without
+        one.
+        """
         for callee in instruction.called_computations:
             start = self._starts.get(callee, -1)
             if start >= 0 and (place := self._known.rfind(1, start, start + len(callee))) >= 0:

@@ -24,7 +24,7 @@ _MOST_CALLS = 16
 
 @attrs.frozen
 class SourceLocation:
-    """A line of the source program: the innermost frame of an instruction."""
+    """A line of the source program, from the innermost stack frame of an instruction."""
 
     file: str
     line: int
@@ -56,7 +56,7 @@ class SourceLocations:
     _called: dict[int, CalledLine | None] = attrs.field(factory=dict)
 
     def called(self, instruction: Instruction) -> CalledLine | None:
-        """The innermost frame and its caller; None if the instruction has no frame."""
+        """Returns the innermost frame and its caller, or None if the instruction has no frame."""
         own = self.place(instruction)
         if own is None or instruction.metadata is None or not (number := instruction.metadata.stack_frame_id):
             return None if own is None else CalledLine(own, None)
@@ -67,7 +67,7 @@ class SourceLocations:
         return self._called[number]
 
     def place(self, instruction: Instruction) -> SourceLocation | None:
-        """The innermost frame; None if the instruction has no frame."""
+        """Returns the innermost frame, or None if the instruction has no frame."""
         metadata = instruction._attributes.get("metadata")
         if metadata is None:
             return None
@@ -85,13 +85,13 @@ class SourceLocations:
 
 
 def responsible_frame(instruction: Instruction) -> StackFrame | None:
-    """The innermost Python frame responsible for an instruction; None if unknown."""
+    """Returns the innermost Python frame responsible for an instruction, or None if unknown."""
     cause = _cause(instruction)
     return cause.innermost_frame if cause is not None else None
 
 
 def responsible_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
-    """The Python frames responsible for an instruction, innermost first; empty if unknown.
+    """Returns the Python frames responsible for an instruction, innermost first; empty if unknown.
 
     In order: its own frames; those of the computation that it wraps; for instructions that compilers insert, such as
     copies, those of the producers of its operands; those of the nearest user; those of the enclosing call.
@@ -118,8 +118,8 @@ def _cause(instruction: Instruction) -> Instruction | None:
 def collective_cause(instruction: Instruction) -> Instruction | None:
     """The instruction whose frames a collective has in place of its own; None for those that keep theirs, and all else.
 
-    One that the TPU compiler spread over fusions, and that has none, is there for what uses its result. A combined one has
-    the metadata of its first part, however small: it is there for the largest.
+    One that the TPU compiler spread over fusions, and that has none, is there for what uses its result. A combined one
+    has the metadata of its first part, however small: it is there for the largest.
     """
     own = instruction.innermost_frame
     if own is None and (found := _behind_chain(instruction)):
@@ -148,7 +148,9 @@ def _before(instruction: Instruction) -> Instruction | None:
 
 
 def _behind_chain(instruction: Instruction) -> Instruction | None:
-    """The user of a collective that the TPU compiler spread over fusions: around the collective is what it overlaps with."""
+    """The user of a collective that the TPU compiler spread over fusions: around the collective is what it overlaps
+    with.
+    """
     chain, home = chain_of(instruction), instruction.computation
     module = home.module if home is not None else None
     result = results_of_chains(module).get(chain) if chain is not None and module is not None else None

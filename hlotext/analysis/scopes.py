@@ -1,7 +1,7 @@
 """The scope of every instruction: its path of names in the program.
 
-`jit(step)/transpose(jvp(layer_0))/attention/dot_general` is `layer_0/attention` on the way back. JAX writes the path into
-`op_name` (`jax.named_scope`, module names, nested functions), its last part being the operation.
+`jit(step)/transpose(jvp(layer_0))/attention/dot_general` is `layer_0/attention` on the way back. JAX writes the path
+into `op_name` (`jax.named_scope`, module names, nested functions), its last part being the operation.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ TOP = "(top level)"
 
 @attrs.frozen
 class Scope:
-    """The scope of an instruction in the source program."""
+    """The named scope of an instruction in the source program."""
 
     path: tuple[str, ...]
-    """Names from the outside in; empty without a scope. Paths in parentheses are hlotext's own."""
+    """Names from outermost to innermost; empty without a scope. Parentheses mark paths that hlotext made up."""
     phase: Phase | None = None
-    """The phase; None if unknown, and for operations that are not differentiated, such as optimizer updates."""
+    """Forward, backward or recomputed, or None if unknown or not differentiated, as for optimizer updates."""
     source: MetadataSource | None = MetadataSource.OWN
-    """Source of the scope; None for paths in parentheses."""
+    """Source of the metadata, or None for paths in parentheses."""
 
     @property
     def is_inherited(self) -> bool:
@@ -80,20 +80,20 @@ class Scopes:
     """The scopes of a module's instructions."""
 
     shared: Shared[Scope]
-    """The scope of every instruction, in the order of the text; some may be nobody's."""
+    """Distinct scopes, and the scope of each instruction in text order. Some scopes may be unused."""
     _places: Mapping[Instruction, int]
     _repeated: frozenset[str]
     """Names with `*` in the place of a number that stand for more than one name in the module."""
 
     def of(self, instruction: Instruction) -> Scope:
-        """The scope of an instruction of the module."""
+        """Returns the scope of an instruction of the module."""
         place = self._places.get(instruction)
         if place is None:
             return _COPIED if instruction.opcode in _COPYING else _NOWHERE
         return self.shared.distinct[self.shared.numbers[place]]
 
     def folded(self, scope: Scope) -> tuple[str, ...]:
-        """The path with numbered names merged: `layer_0/mlp` and `layer_1/mlp` both become `layer_*/mlp`."""
+        """Returns the path with numbered names merged: `layer_0/mlp` and `layer_1/mlp` both become `layer_*/mlp`."""
         return tuple(
             starred if (starred := _starred(name)) in self._repeated else name for name in scope.path
         )
@@ -106,7 +106,7 @@ _COPYING = frozenset(name for name in OPCODES if name == "copy" or name.startswi
 
 @fact
 def scopes(module: Module) -> Scopes:
-    """The scope of every instruction: its own, else that of the call, the nearest user or a producer."""
+    """Determines the scope of every instruction, propagated from callers, users or producers where it is missing."""
     places = numbered(module)
     found = spread(module, _OpNames(module).all())
     distinct = [Scope(named.path, named.phase, source) for named, source in found.pairs]
@@ -132,16 +132,16 @@ def scopes(module: Module) -> Scopes:
 
 @fact
 def source_locations(module: Module) -> Propagated[SourceLocation]:
-    """The source line of every instruction that has one, propagated like scopes.
+    """Determines the source line of every instruction, propagated like scopes.
 
-    Some collectives have the line of another instruction: see `collective_cause`.
+    Collectives whose metadata names another operation get the line of their cause; see `collective_cause`.
     """
     return _propagated_lines(module, SourceLocations().place)
 
 
 @fact
 def called_lines(module: Module) -> Propagated[CalledLine]:
-    """The source line of every instruction that has one, with the line that called its function."""
+    """Determines the source line of every instruction, with the line that called its function."""
     return _propagated_lines(module, SourceLocations().called)
 
 

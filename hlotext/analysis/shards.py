@@ -23,11 +23,11 @@ from hlotext.ir.values.sharding import OpSharding, Sharding
 
 @fact
 def is_partitioned(module: Module) -> bool:
-    """True if shapes are already per device, so shardings must not be applied again.
+    """Returns True if shapes are already per device, so shardings must not be applied again.
 
-    The text does not name its stage. A schedule or fusions in a module for several partitions are evidence; before
-    optimization, the evidence is communication with no sharding or partitioner annotation left inside. Arguments and
-    the result keep their shardings after partitioning.
+    Inferred, since HLO text does not name its stage: a module for several partitions is partitioned if it has a
+    schedule or fusions, or if it communicates and has no sharding or partitioner annotation left other than those of
+    arguments and results.
     """
     partitions = devices_of(module).partitions
     if partitions == 1:
@@ -56,30 +56,29 @@ def _has_been_split(module: Module) -> bool:
 
 @attrs.frozen
 class Shard:
-    """An array as the program defines it, and the part that one device holds."""
+    """An array and the part of it that one device holds."""
 
     instruction: Instruction
     index: tuple[int, ...]
     """Shape index of the array in the instruction's result."""
     sharding: Sharding | None
-    """The sharding; None if absent."""
+    """The sharding, or None if absent."""
     shape: Shape | None
-    """Shape of the whole array; None if the module is already partitioned."""
+    """Shape of the unpartitioned array, or None if the module is already partitioned."""
     shard_shape: Shape
     """Shape on one device."""
     problem: str | None
-    """Reason why the shape on one device is unknown, in which case the whole shape is used; None if the shape is
-    known."""
+    """Reason why `shard_shape` is unknown and the whole shape is used instead, or None if it is known."""
 
     @property
     def global_bytes(self) -> int | None:
-        """Bytes of the whole array including layout and padding; None if unknown."""
+        """Allocated bytes of the unpartitioned array, or None if unknown."""
         size = array_bytes(self.shape) if self.shape is not None else None
         return size[0] if size is not None else None
 
     @property
     def device_bytes(self) -> int | None:
-        """Bytes that one device allocates for its part; None if unknown."""
+        """Bytes that one device allocates for its shard, or None if unknown."""
         if self.problem is not None:
             return None
         size = array_bytes(self.shard_shape)
@@ -87,12 +86,12 @@ class Shard:
 
     @property
     def replication(self) -> int | None:
-        """Number of devices that hold each part; None if unknown."""
+        """Number of devices that hold each shard, or None if unknown."""
         return self.sharding.replication if self.sharding is not None else None
 
     @property
     def padding_fraction(self) -> float | None:
-        """Fraction of all parts that is padding because sizes divide unevenly; None if a size is unknown."""
+        """Fraction of all shards that is padding due to uneven division, or None if a size is unknown."""
         return (
             padding_fraction_of(self.shape, self.sharding)
             if self.shape is not None and self.sharding is not None and self.problem is None
@@ -116,13 +115,13 @@ def padding_fraction_of(shape: Shape, sharding: Sharding) -> float | None:
 
 
 def argument_shards(module: Module) -> tuple[Shard, ...]:
-    """Shards of the module's arguments, array by array, in order."""
+    """Returns the shards of the module's arguments, one per array, in order."""
     expect_module(module)
     return tuple(shard for parameter in module.entry.parameters for shard in shards_of(module, parameter))
 
 
 def result_shards(module: Module) -> tuple[Shard, ...]:
-    """Shards of the module's result, array by array, using the sharding of the root or of each producer."""
+    """Returns the shards of the module's result, one per array, using the sharding of the root or of each producer."""
     expect_module(module)
     if not len(module.entry):
         return ()
@@ -136,7 +135,7 @@ _NOT_MADE = traits.TUPLES | {"parameter"}
 
 
 def largest_shards(module: Module, count: int) -> tuple[Shard, ...]:
-    """The largest per-device values that have a sharding and are not arguments, largest first."""
+    """Returns the values with the largest shards, largest first. Arguments and unsharded values are skipped."""
     found = [
         shard
         for instruction in census(module).instructions

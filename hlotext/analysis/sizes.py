@@ -23,16 +23,16 @@ class Total:
 
     arrays: int = 0
     allocated_bytes: int = 0
-    """Bytes with layout padding."""
+    """Bytes including layout padding."""
     unpadded_bytes: int = 0
-    """Bytes without padding."""
+    """Bytes excluding padding."""
     largest_bytes: int = 0
     """Allocated bytes of the largest array."""
     unsized: int = 0
     """Number of arrays of unknown size because of an unbounded dimension; their bytes are not counted."""
 
     def plus(self, shape: Shape, count: int = 1) -> Total:
-        """This total with `count` more arrays of a shape."""
+        """Returns this total plus `count` arrays of a shape."""
         size = array_bytes(shape)
         if size is None:
             return attrs.evolve(self, arrays=self.arrays + count, unsized=self.unsized + count)
@@ -48,7 +48,7 @@ class Total:
 
 @weighted_cache(65536)
 def array_bytes(shape: Shape) -> tuple[int, int] | None:
-    """Allocated and unpadded bytes of an array; None if unknown."""
+    """Returns the allocated and unpadded bytes of an array, or None if unknown."""
     try:
         return allocated_bytes(shape), unpadded_bytes(shape)
     except LayoutError:
@@ -56,7 +56,7 @@ def array_bytes(shape: Shape) -> tuple[int, int] | None:
 
 
 def arrays_of(shape: Shape | None) -> tuple[tuple[tuple[int, ...], Shape], ...]:
-    """The arrays in a shape with their shape indices. A buffer counts as the array it holds; tokens are omitted."""
+    """Returns the arrays in a shape with their shape indices, omitting tokens. A buffer counts as the array it holds."""
     if shape is None:
         return ()
     return (((), shape),) if shape.is_array else _arrays_inside(shape)
@@ -69,13 +69,13 @@ def _arrays_inside(shape: Shape) -> tuple[tuple[tuple[int, ...], Shape], ...]:
 
 
 def memory_space(array: Shape) -> int:
-    """Memory space number of an array; 0 by default."""
+    """Returns the memory space number of an array; 0 if its layout has none."""
     return array.layout.memory_space if array.layout is not None else 0
 
 
 @weighted_cache(65536)
 def total_of(shape: Shape | None) -> Total:
-    """Count and bytes of all arrays in a shape."""
+    """Returns the count and bytes of all arrays in a shape."""
     total = Total()
     for _, array in arrays_of(shape):
         total = total.plus(array)
@@ -95,11 +95,11 @@ _PLAIN_STARTS = frozenset({"all-reduce-start"})
 
 
 def written_arrays(instruction: Instruction) -> tuple[tuple[tuple[int, ...], Shape], ...]:
-    """The arrays that an instruction writes to memory of its own, with their shape indices.
+    """Returns the arrays for which an instruction writes a new buffer, with their shape indices.
 
-    Empty for views, for custom calls that only annotate or join values (`MARKS`), for the updates and dones of
-    asynchronous operations, whose result the start has written, and for starts whose result is written by the called
-    computation. Results aliased to an operand (`output_to_operand_aliasing`) are omitted.
+    Results aliased to an operand (`output_to_operand_aliasing`) are omitted. The result is empty for views, for custom
+    calls that only annotate or join values (`MARKS`), for async updates and dones (the start writes the result), and
+    for starts whose result is written by the called computation.
     """
     opcode = instruction._head.opcode
     if opcode == "custom-call" and instruction._attributes.get("custom_call_target") in MARKS:
@@ -124,7 +124,7 @@ def _runs_a_call(start: Instruction) -> bool:
 
 
 def written_bytes(instruction: Instruction) -> int:
-    """Allocated bytes of `written_arrays`; arrays of unknown size are not counted."""
+    """Returns the allocated bytes of `written_arrays`. Arrays of unknown size are not counted."""
     head = instruction._head
     if head.opcode in VIEWS:
         return 0
@@ -134,9 +134,9 @@ def written_bytes(instruction: Instruction) -> int:
 
 
 def shown_bytes(instruction: Instruction) -> int:
-    """Bytes to show next to an operation: those it writes, else those of its result.
+    """Returns the bytes to show next to an operation: those that it writes, or else those of its result.
 
-    The result of a start also holds its operand, which it does not write.
+    The result of a start also contains its operand, which is not counted.
     """
     return written_bytes(instruction) or total_of(instruction.shape).allocated_bytes
 

@@ -20,7 +20,7 @@ _MOST_STEPS = 200
 
 
 def trip_count(loop: Instruction) -> int | None:
-    """Trip count of a while, from `known_trip_count` or from its induction variable; None if unknown.
+    """Returns the trip count of a while, from `known_trip_count` or its induction variable, or None if unknown.
 
     An induction variable starts at a constant, is incremented by a constant in the body, and is compared with a
     constant or with a loop-invariant element of the state that starts as a constant (XLA's
@@ -71,10 +71,10 @@ def counter(loop: Instruction) -> Counter | None:
 
 
 def most_trips(loop: Instruction) -> int | None:
-    """Upper bound on the trip count; None if unknown.
+    """Returns an upper bound on the trip count of a while, or None if unknown.
 
-    Handles conjunctions such as `and(not done, i < n)`: the bound is the smallest of the operands that compare a
-    counter.
+    Handles conjunctions such as `and(not done, i < n)`: the bound is the smallest among the operands that compare an
+    induction variable.
     """
     known = trip_count(loop)
     if known is not None:

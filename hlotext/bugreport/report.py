@@ -31,7 +31,7 @@ _HOLE = "{}"
 
 
 class BugReportError(ValueError):
-    """No report was made.
+    """A report could not be made.
 
     The fault does not occur or disappears after anonymization, or the report would contain private data.
     """
@@ -52,14 +52,14 @@ class BugReport:
     script: str
     """The report: a POSIX shell script that writes the module to a temporary folder and runs the command."""
     facts: tuple[tuple[str, str], ...]
-    """Facts listed at the top of the script, as names and values."""
+    """Name and value of each fact listed at the top of the script."""
     module: hlo.Module
     before: int
     """Number of instructions in the original module."""
     withheld: tuple[str, ...]
-    """Settings whose values are withheld because they may identify a place or a person."""
+    """Settings whose values are withheld because they may identify a person or machine."""
     is_checked: bool
-    """True if the script was run and still showed the fault."""
+    """True if the script was run and reproduced the fault."""
 
 
 def make(
@@ -77,7 +77,7 @@ def make(
 
     The module is anonymized (`Anonymize`) and its backend configs are removed. As long as the fault persists, constants
     become zeros and unknown custom-call targets are numbered; then the module is reduced. Finally the generated script
-    itself is run. Without a command nothing is reduced or checked.
+    is run. Without a command, nothing is reduced or checked.
 
     Args:
         source: The compilation or module.
@@ -89,7 +89,7 @@ def make(
             fault requires them.
         with_flags: Set the dump's non-default debug options in XLA_FLAGS.
         timeout: Seconds for each run of the command.
-        max_tests: Maximum number of runs during reduction.
+        max_tests: Maximum number of runs of the command during reduction.
 
     Raises:
         BugReportError: No report can be made.
@@ -236,7 +236,9 @@ def _zero(module: hlo.Module, scalars: bool) -> None:
 
 @attrs.define
 class _Trial:
-    """Says of a module whether the command fails for it, and with the status of the first one: else it is another fault."""
+    """Says of a module whether the command fails for it, and with the status of the first one: else it is another
+    fault.
+    """
 
     line: tuple[str, ...]
     files: Mapping[str, str]

@@ -38,21 +38,21 @@ class Answer:
     """A model's answer about one instruction, or a pass's change to it."""
 
     model: str
-    """XLA's name of the pass, or `sharding` for the part of an array that a device holds."""
+    """XLA's name of the pass, or `sharding` for shards of arrays."""
     decisions: tuple[Decision, ...]
     changes: tuple[Change, ...] = ()
     """Changes made by the pass, if the text after it is known."""
     step: Step | None = None
-    """The step of the compilation; None for a module alone."""
+    """The step of the compilation, or None for a module alone."""
     verdict: str | None = None
-    """`agrees` or `differs`, comparing the model's result with XLA's; None if unknown."""
+    """`agrees` or `differs`, comparing the model's result with XLA's, or None if unknown."""
 
 
 def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
-    """Explains an instruction of the final text with every model that has something to say about it.
+    """Explains an instruction of the final HLO with all models that apply.
 
-    The instruction is followed through all steps, where it may have other names. Raises LookupError if the final text
-    has no instruction of this name, and InputError if a file cannot be read.
+    The instruction is tracked through all steps, where it may have other names. Raises LookupError if the final HLO has
+    no instruction with this name, and InputError if a file cannot be read.
     """
     birth = compilation.births([name]).get(name)
     own = () if birth is None else (*(event.name for event in birth.history), birth.name)
@@ -76,7 +76,9 @@ def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
 
 
 def _speaks_of(step: Step, names: Iterable[str]) -> bool:
-    """False where neither the text before a step nor the one behind it has any of these names: a model need not be asked."""
+    """False where neither the text before a step nor the one behind it has any of these names: a model need not be
+    asked.
+    """
     # Of an element of a tuple a compact text has the tuple's name alone.
     stems = {stem for name in names for stem in (name, name.rpartition("_")[0]) if stem}
     try:
@@ -99,7 +101,7 @@ def _explained(compilation: Compilation, step: Step) -> Explanation | None:
 def why_in(module: hlo.Module, name: str, platform: str | None = None) -> tuple[Answer, ...]:
     """Explains an instruction of a module with all models that apply.
 
-    Raises LookupError if the module has no instruction of this name, and ValueError for an unknown platform.
+    Raises LookupError if the module has no instruction with this name, and ValueError for an unknown platform.
     """
     expect_module(module)
     instruction = meant_instruction(module, name)

@@ -71,7 +71,9 @@ class PostSchedulingCopies(Pass):
 
 
 def _all_steps(module: Module, platform: Backend, age: XlaAge) -> list[Decision]:
-    """The three steps; of the copies that are left why they were added and why they stay, then what became of the others."""
+    """The three steps; of the copies that are left why they were added and why they stay, then what became of the
+    others.
+    """
     added = {d.instruction: d for d in add_copies(module, platform, age)}
     decisions = []
     for found in remove_copies(module, platform, age):
@@ -111,7 +113,7 @@ def _on_copy(module: Module, work: Callable[[Module], list[Decision]]) -> Outcom
 
 
 def copy_insertion(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
-    """Models copy insertion: the reason why each copy was added, and why it was kept or removed.
+    """Models copy insertion, with the reasons why each copy was added, and kept or removed.
 
     The module should be at the point of a compilation where XLA runs the pass: optimized, not scheduled, and with each
     computation called from one place (`flatten-call-graph`).

@@ -14,11 +14,11 @@ class Decision:
     """A decision of a pass, positive or negative."""
 
     instruction: str
-    """Name of the instruction, in the module before the pass if it exists there, else after it."""
+    """Name of the instruction before the pass if it existed, otherwise after it."""
     rule: str
-    """Reason in a few words, identical for all decisions of a kind: "fused", "code duplication too high"."""
+    """Short reason, shared by all decisions of a kind: "fused", "code duplication too high"."""
     because: str
-    """The reason in a sentence, with names."""
+    """Full reason, in one sentence with the names involved."""
     others: tuple[str, ...] = ()
     """Names of other instructions involved, such as the producer of a fusion or the value that a copy protects."""
     source: str = ""
@@ -29,21 +29,21 @@ class Decision:
 
 @attrs.frozen
 class Outcome:
-    """Result of a model applied to a module."""
+    """Result of applying a model to a module."""
 
     module: Module
-    """The resulting module. The given module is not modified."""
+    """The module after the modeled pass. The input module is not modified."""
     decisions: tuple[Decision, ...] = ()
-    """The decisions, in the order in which they were made."""
+    """The decisions, in order."""
     is_from_log: bool = attrs.field(default=False, kw_only=True)
-    """True if decisions and reasons come from XLA's own log; the module then lacks whatever the log omits."""
+    """True if the decisions are from XLA's log. The module then lacks changes that the log omits."""
 
     def of(self, name: str) -> tuple[Decision, ...]:
-        """Decisions about or involving the instruction of this name."""
+        """Returns the decisions about or involving an instruction, by name."""
         return tuple(d for d in self.decisions if d.instruction == name or name in d.others)
 
     def counts(self) -> dict[str, int]:
-        """Number of decisions by rule, most frequent first."""
+        """Returns the number of decisions by rule, most frequent first."""
         return _counted(d.rule for d in self.decisions)
 
 

@@ -19,24 +19,27 @@ _KINDS_OF_CODE = ("ptx", "object", "llvm-with-opt", "llvm-no-opt")
 
 @attrs.frozen(kw_only=True)
 class ExecutablePart:
-    """A part that an executable has, or should have."""
+    """A part of an executable, present or missing."""
 
     name: str
-    """"program", "constants", "arguments", "outputs", "temporaries", "thunks", "command buffers", "kernels", "options" or
-    "device"."""
+    """Name of the part.
+
+    `program`, `constants`, `arguments`, `outputs`, `temporaries`, `thunks`, `command buffers`, `kernels`, `options` or
+    `device`.
+    """
     count: int | None = None
     bytes: int | None = None
-    """Bytes on the device for data, in files for code; None if not applicable or unknown."""
+    """Device bytes for data, file bytes for code, or None if not applicable or unknown."""
     detail: str = ""
     source: str = ""
     """Name of the source file, or "computed"."""
     missing: str = ""
-    """Reason why the part is unknown, and the option or file that would show it; empty otherwise."""
+    """Reason why the part is missing, and the option or file that would provide it; empty if present."""
 
 
 @attrs.frozen(kw_only=True)
 class Kernel:
-    """A kernel in low-level code, and the thunks that launch it."""
+    """A compiled kernel, and the thunks that launch it."""
 
     name: str
     file: str
@@ -44,7 +47,7 @@ class Kernel:
     bytes: int
     """Size of the file."""
     launches: tuple[thunks.Thunk, ...]
-    """The listed thunks that launch the kernel; empty if there are none."""
+    """The thunks that launch the kernel; empty if none do."""
 
 
 @attrs.frozen(kw_only=True)
@@ -58,14 +61,14 @@ class Executable:
     """The kernels; GPU only, and empty if the dump has no PTX."""
 
     def part(self, name: str) -> ExecutablePart | None:
-        """Returns the part of this name; None if there is none."""
+        """Returns the part with this name, or None if there is none."""
         return next((part for part in self.parts if part.name == name), None)
 
 
 def executable(compilation: Compilation) -> Executable:
     """Collects the parts of a compilation's executable from a dump folder.
 
-    Parts that are not there have `missing` set.
+    Missing parts have `missing` set.
     """
     tree = _thunks(compilation)
     kernels = tuple(_kernels(compilation, tree))

@@ -41,16 +41,16 @@ _MOST_COMPARED = 30_000
 
 @attrs.frozen
 class Group:
-    """Changes of one kind."""
+    """A group of similar changes."""
 
     title: str
-    """Kind and subject, such as `added: copy of parameter`."""
+    """Kind and object of the change, such as `added: copy of parameter`."""
     changes: tuple[Change, ...]
     decisions: tuple[Decision, ...] = ()
-    """The model's decisions about these operations, in order."""
+    """The model's decisions about the changed operations, in order."""
 
     def rules(self) -> list[tuple[str, int, Decision]]:
-        """The rules behind the changes: name, count, and the first decision of each; most frequent first."""
+        """Returns the name, count and first decision of each rule behind the changes, most frequent first."""
         counts = Counter(decision.rule for decision in self.decisions)
         first: dict[str, Decision] = {}
         for decision in self.decisions:
@@ -60,39 +60,39 @@ class Group:
 
 @attrs.frozen(eq=False)
 class Explanation:
-    """Changes made by one pass, found by comparing the texts before and after it."""
+    """Changes made by one pass, found by comparing the modules before and after it."""
 
     name: str | None
-    """XLA's name of the pass; None if not given."""
+    """XLA's name of the pass, or None if not given."""
     platform: str
     """`cpu`, `gpu` or `tpu`."""
     before: hlo.Module
     after: hlo.Module
     outcome: Outcome | None
-    """The model's result for the module before the pass; None without an applicable model."""
+    """The model's result for the module before the pass, or None if no model applies."""
     no_outcome: tuple[str, ...] = ()
     """Reasons why there is no `outcome`."""
 
     @functools.cached_property
     def accounting(self) -> PassDiff:
-        """Operations of both texts, paired."""
+        """Paired operations of both modules."""
         with gc_control.gc_paused(collect_first=False):
             return PassDiff(self.before, self.after, self.name or "")
 
     @functools.cached_property
     def views(self) -> tuple[View, ...]:
-        """Further views of a pass without a model: clones, overlap, shards, orders."""
+        """Additional tables for passes without a model: clones, overlap, shards, instruction order."""
         with gc_control.gc_paused(collect_first=False):
             return tuple(views_of(self.name, self.accounting, self.platform))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Facts that could not be determined, with the reason."""
+        """Information that could not be determined, with the reasons."""
         return () if self.views else self.no_outcome
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """All changes: those visible in the new text in its order, then the removals."""
+        """All changes: those to operations of the new module in its order, then removals."""
         return self.accounting.changes
 
     @functools.cached_property
@@ -108,7 +108,7 @@ class Explanation:
 
     @functools.cached_property
     def decisions(self) -> tuple[Decision, ...]:
-        """The model's decisions, with the names that XLA gave to new operations."""
+        """The model's decisions, with new operations named as XLA named them."""
         if self.outcome is None:
             return ()
         known = {i.name for i in self.before.instructions()}
@@ -130,7 +130,7 @@ class Explanation:
 
     @functools.cached_property
     def verdict(self) -> str | None:
-        """`agrees` or `differs`, comparing the model's module with XLA's; None without a model."""
+        """`agrees` or `differs`, comparing the model's module with XLA's, or None without a model."""
         if self.outcome is None or self.outcome.module is self.before:
             return None
         if self.outcome.is_from_log or self.name in _ORDER_ALONE:
@@ -141,7 +141,7 @@ class Explanation:
 
     @functools.cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The changes by kind, the most frequent first. Each change is in one of them."""
+        """All changes, grouped by kind, largest group first."""
         by_name: dict[str, list[Decision]] = {}
         by_other: dict[str, list[Decision]] = {}
         for decision in self.decisions:
@@ -161,7 +161,7 @@ class Explanation:
         return tuple(found)
 
     def of(self, name: str) -> tuple[tuple[Change, ...], tuple[Decision, ...]]:
-        """Changes to the operation of this name, before or after, and decisions about or involving it."""
+        """Returns the changes to an operation, by its old or new name, and the decisions about or involving it."""
         changes = tuple(
             change
             for change in self.changes
@@ -171,9 +171,9 @@ class Explanation:
         return changes, self.decisions_about(name)
 
     def decisions_about(self, name: str) -> tuple[Decision, ...]:
-        """Decisions about or involving the operation of this name.
+        """Returns the decisions about or involving an operation, by name.
 
-        The texts are compared only for a new fusion.
+        The modules are compared only if the operation is a new fusion.
         """
         own = [d for d in self.decisions if d.instruction == name]
         others = [d for d in self.decisions if d.instruction != name and name in d.others]
@@ -198,12 +198,12 @@ class Explanation:
         yield from (decision for decision in fused if decision.instruction in held)
 
     def counts(self) -> Counter[str]:
-        """Number of changes of each kind."""
+        """Returns the number of changes of each kind."""
         return Counter(change.kind for change in self.changes)
 
     @property
     def stage(self) -> str | None:
-        """Title of the compilation stage of the pass; None if unknown."""
+        """Title of the compilation stage of the pass, or None if unknown."""
         found = stages.of("", self.name) if self.name else None
         return None if found is None else found.title
 
@@ -217,13 +217,13 @@ def explain(
     log: str = "",
     age: Age | None = None,
 ) -> Explanation:
-    """Explains the changes made by one pass, grouped, with the model's rule for each if there is a model.
+    """Explains the changes made by one pass, grouped by kind, with the rules that caused them.
 
-    Works for any pass, also without a model.
+    Rules are given only if the pass has a model; changes are reported for any pass.
 
     Args:
         before: The module before the pass, as a module, a path or module text.
-        after: The module after the pass, in any of these forms.
+        after: The module after the pass, likewise.
         name: XLA's name of the pass.
         platform: `cpu`, `gpu` or `tpu`. None (the default) detects it from the module text.
         log: The pass's own log (`priority_fusion_dump.txt`).

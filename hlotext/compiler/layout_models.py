@@ -20,7 +20,7 @@ from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 
 
 def layout_assignment(module: Module, platform: str = "cpu") -> Outcome:
-    """Models layout assignment: the layouts that XLA would choose for a module without them, and why.
+    """Models layout assignment: chooses layouts as XLA would, with the reason for each.
 
     Raises ValueError for platforms whose rules are not modeled.
 

@@ -1,7 +1,7 @@
 """Views of a module before and after passes that have no model: effects beyond added and removed operations.
 
-Rematerialization, latency hiding and partitioning follow cost models that fit into no few hundred lines; what they did can be
-told from the two texts. The view of scheduling asks the schedulers (`scheduling.py`).
+Rematerialization, latency hiding and partitioning follow cost models that fit into no few hundred lines; what they did
+can be told from the two texts. The view of scheduling asks the schedulers (`scheduling.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class View:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     lines: tuple[str, ...] = ()
-    """Summary, in sentences."""
+    """Summary sentences."""
 
 
 Viewer = Callable[[PassDiff, str], Iterator[View]]
@@ -60,7 +60,7 @@ class Clone:
 
 
 def rematerialized(accounting: PassDiff) -> tuple[Clone, ...]:
-    """Clones created by rematerialization (`.remat` in their names), with their originals."""
+    """Finds clones created by rematerialization (`.remat` in their names), with their originals."""
     names = {i.name: i for i in accounting.before.instructions()}
     by_text: dict[tuple[object, ...], hlo.Instruction] = {}
     for i in names.values():
@@ -141,7 +141,7 @@ class OverlapChange:
 
 
 def overlaps(accounting: PassDiff) -> tuple[OverlapChange, ...]:
-    """Number of operations between each start and its done, before and after."""
+    """Counts the operations between each start and its done, before and after the pass."""
     old_between = dict(_between(accounting.before))
     found = []
     for start, count in _between(accounting.after):

@@ -1,7 +1,7 @@
 """Priority fusion on GPU: XLA's own log of the pass, replayed.
 
-What the pass decides by is a cost model of more than ten thousand lines, which is not modelled here. But XLA writes down each
-step, with the time that it estimated and, where it did not fuse, the reason (`priority_fusion_dump.txt`, a
+What the pass decides by is a cost model of more than ten thousand lines, which is not modelled here. But XLA writes
+down each step, with the time that it estimated and, where it did not fuse, the reason (`priority_fusion_dump.txt`, a
 `FusionProcessDumpProto`, beside the dumps of passes). So the fusions are those of the log, and so are all reasons.
 """
 
@@ -35,7 +35,8 @@ _OTHER_FUSIBLE = frozenset(
         "reduce", "reduce-window", "reshape", "reverse", "scatter", "slice", "transpose",
     }
 )  # fmt: skip
-"""Opcodes that may absorb a constant, besides elementwise operations and fusions (`IsFusible` of priority_fusion.cc)."""
+"""Opcodes that may absorb a constant, besides elementwise operations and fusions (`IsFusible` of priority_fusion.cc).
+"""
 
 _NOT_FUSED_IN = frozenset(OPCODES) - traits.CALLEE_ON_SAME_THREAD
 """Callers into whose computations the pass does not look (`GetFusibleComputations`)."""
@@ -88,8 +89,8 @@ def priority_fusion(module: Module, log: str) -> Outcome:
     """Applies the fusions recorded in a log of GPU's priority fusion, with XLA's reasons and times.
 
     A step that does not fit the module (no such instruction, or the producer is not an operand of the consumer) is
-    skipped, and a decision says so; hence no step can create a cycle. The log has neither fusion kinds nor Triton
-    tiles, so every fusion is `kLoop`. Raises textproto.TextProtoError.
+    skipped, with a decision that says so; hence no step can create a cycle. The log has neither fusion kinds nor Triton
+    tiles, so every fusion is `kLoop`. Raises `textproto.TextProtoError` if the log is invalid.
     """
     expect_module(module)
     steps = read_steps(log)

@@ -1,8 +1,8 @@
 """The order of execution: what each of XLA's memory schedulers would choose, and the memory that it takes.
 
-After `xla/hlo/transforms/simplifiers/hlo_memory_scheduler.cc`; GPU's corrections of the order after `PostProcessSchedule`
-(`xla/service/gpu/gpu_hlo_schedule.cc`). XLA's order also depends on the order in which instructions were added, which the
-text does not have: the peak is what can be told, the exact order is not.
+After `xla/hlo/transforms/simplifiers/hlo_memory_scheduler.cc`; GPU's corrections of the order after
+`PostProcessSchedule` (`xla/service/gpu/gpu_hlo_schedule.cc`). XLA's order also depends on the order in which
+instructions were added, which the text does not have: the peak is what can be told, the exact order is not.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ class Candidate:
     bytes: int
     """Peak of live bytes, including arguments and results, without fragmentation."""
     compared: int
-    """The figure that XLA compares (`MinimumMemoryForModule`), in which in-place updates briefly count twice."""
+    """Bytes that XLA compares (`MinimumMemoryForModule`), where in-place updates briefly count twice."""
     orders: Orders
     is_tried: bool
-    """True if the platform's compiler tries it."""
+    """True if the platform's compiler tries this scheduler."""
 
 
 @attrs.frozen
 class MemoryScheduler(Pass):
     """Puts every computation into the order that the platform's memory scheduler would choose, and sets `is_scheduled`.
 
-    CPU goes breadth first. GPU tries a list scheduler, depth first and post-order, and takes what needs least memory; then
-    starts move up and dones down.
+    CPU goes breadth first. GPU tries a list scheduler, depth first and post-order, and takes what needs least memory;
+    then starts move up and dones down.
     """
 
     name: ClassVar[str] = "memory-scheduler"
@@ -97,9 +97,9 @@ class MemoryScheduler(Pass):
 
 
 def schedule(module: Module, platform: str | None = None) -> Outcome:
-    """Models scheduling for a platform, with a decision and the memory for each scheduler.
+    """Models scheduling for a platform, with the peak memory of each scheduler and the decision.
 
-    The existing order of instructions matters only for ties. Raises MemoryModelError if the buffers cannot be
+    The existing order of instructions only breaks ties. Raises MemoryModelError if the buffers cannot be
     determined, and ValueError for an unknown platform.
     """
     expect_module(module)
@@ -130,7 +130,7 @@ def schedule(module: Module, platform: str | None = None) -> Outcome:
 
 
 def schedules(module: Module, platform: str | None = None) -> tuple[Candidate, ...]:
-    """Candidate schedules: the order and live bytes of each scheduler, and those of the existing order of the text.
+    """Returns the instruction order and peak memory of each scheduler, and of the existing order.
 
     Raises MemoryModelError if the buffers cannot be determined, and ValueError for an unknown platform.
     """
@@ -209,8 +209,9 @@ def _live_bytes(events: Sequence[HeapEvent], buffers: HeapBuffers) -> int:
 def _most_at_once(events: Sequence[HeapEvent], buffers: HeapBuffers) -> int:
     """The most bytes that live at once, as XLA counts them when it compares schedules (`NoFragmentationStatsHeap`).
 
-    A value that shares a place counts as one more, so that what is updated in place counts twice for a moment: there sharing
-    is an allocation (`HeapAlgorithm::ShareWith`). Only where an operand that ends is written over is it freed before.
+    A value that shares a place counts as one more, so that what is updated in place counts twice for a moment: there
+    sharing is an allocation (`HeapAlgorithm::ShareWith`). Only where an operand that ends is written over is it freed
+    before.
     """
     group: dict[Value, Value] = {}
     size_of: dict[Value, int] = {}

@@ -60,10 +60,9 @@ class Cost:
 
 @attrs.frozen
 class RunCost(Cost):
-    """The cost of one run of a module: loops times their trip counts, asynchronous work once, custom calls if known.
+    """The cost of one run of a module, with loops scaled by trip counts and asynchronous work counted once.
 
-    For fusions, only the bytes that the body touches are counted: where XLA counts a whole table, this may be the few
-    rows of a gather.
+    Fusions count only the bytes that their bodies touch, such as the rows of a gather; XLA counts the whole table.
     """
 
     unknown_loops: tuple[Instruction, ...] = ()
@@ -73,17 +72,17 @@ class RunCost(Cost):
     unknown_calls: tuple[Instruction, ...] = ()
     """Custom calls of unknown cost, for which only operand and result bytes are counted."""
     uncounted: tuple[tuple[Instruction, str], ...] = ()
-    """Other instructions that are not counted, with the reason."""
+    """Other instructions whose cost is not counted, with the reasons."""
     has_unsized: bool = False
     """True if a shape of unknown size was counted as 0."""
     at_most_calls: tuple[Instruction, ...] = ()
-    """Kernels for which all branches are counted, such as those that skip masked blocks."""
+    """Kernels whose branches are all counted although some may not execute, as when masked blocks are skipped."""
     kernel_error: str = ""
-    """Reason why the body of a kernel was not read; empty if all were."""
+    """Reason why the body of a kernel could not be read; empty if all were read."""
 
     @property
     def is_exact(self) -> bool:
-        """False if a trip count, the branch taken, the cost of a custom call or a size is unknown."""
+        """True if all trip counts, branches taken, custom-call costs and sizes are known."""
         return not (
             self.unknown_loops
             or self.conditionals
@@ -95,19 +94,19 @@ class RunCost(Cost):
 
     @property
     def bound(self) -> Literal["", "at least", "at most", "about"]:
-        """Direction of the uncertainty, ignoring branches of conditionals; empty if exact."""
+        """Direction of the uncertainty, except that of conditional branches; empty if exact."""
         if self.is_at_least:
             return "about" if self.at_most_calls else "at least"
         return "at most" if self.at_most_calls else ""
 
     @property
     def is_at_least(self) -> bool:
-        """True if the true cost may be higher, for reasons other than the branch taken by a conditional."""
+        """True if the cost is a lower bound, ignoring the choice of conditional branches."""
         return bool(self.unknown_loops or self.unknown_calls or self.uncounted or self.has_unsized)
 
     @property
     def mark(self) -> str:
-        """Prefix for totals: empty, `at least` with the number of calls of unknown cost, or `about`."""
+        """Prefix for displayed totals: empty, `at least` with the number of calls of unknown cost, or `about`."""
         if self.unknown_calls:
             return (
                 f"at least (excluding {pluralize(len(self.unknown_calls), 'custom call')} of unknown cost) "
@@ -117,7 +116,7 @@ class RunCost(Cost):
 
 @attrs.frozen
 class InstructionCost:
-    """The cost of one instruction within a run, excluding its callees."""
+    """The cost of one instruction over a run of the module, excluding its callees."""
 
     instruction: Instruction
     home: Computation
@@ -127,7 +126,7 @@ class InstructionCost:
 
 
 class Analysis:
-    """Cost analysis of a module, created by `analyze`. Figures are exact integers unless stated otherwise."""
+    """Cost analysis of a module, created by `analyze`. Values are exact integers unless stated otherwise."""
 
     def __init__(
         self,
@@ -201,14 +200,14 @@ class Analysis:
 
     @property
     def counts_loops_again(self) -> bool:
-        """True if `run` counts the body of some loop several times, unlike XLA's figures."""
+        """True if `run` counts some loop body more than once. XLA counts each loop body once."""
         reached = self._counting.weights
         loops = self._graph.loops()
         return any(trips not in (None, 1) and loop.computation in reached for loop, trips in loops)
 
     @functools.cached_property
     def xla_omissions(self) -> tuple[str, ...]:
-        """Reasons why XLA's figures differ from the cost of one run, as phrases such as `loop bodies once`.
+        """Reasons why XLA's numbers differ from the cost of one run, as phrases such as `loop bodies once`.
 
         XLA counts one iteration of each loop, omits the work of custom calls, and counts FFTs with another formula.
         Empty if none of these occurs in the module.
@@ -226,20 +225,19 @@ class Analysis:
         return tuple(omissions)
 
     def as_tpu(self, chip: Chip | str) -> TpuCost:
-        """The figures of XLA:TPU's own analysis, as returned by `compiled.cost_analysis()` on TPU: see `tpu`.
+        """Returns the result of XLA:TPU's own cost analysis, as `compiled.cost_analysis()` does on TPU. See `tpu`.
 
-        Raises ValueError for an unknown chip, or one that is not a TPU.
+        Raises ValueError for a chip that is unknown or not a TPU.
         """
         return as_tpu(self.module, chip)
 
     def as_xla(self, chip: Chip | str | None = None) -> Cost | TpuCost:
-        """XLA's own figures.
+        """Returns the result of XLA's own cost analysis.
 
-        For a TPU module, these are the figures of XLA:TPU's analysis; for others, `flops`, `transcendentals` and
-        `bytes_accessed`.
+        For a TPU module this is the analysis of XLA:TPU; otherwise `flops`, `transcendentals` and `bytes_accessed`.
 
-        Without a chip, one that fits the text is chosen (`choose_chip`); the bytes of tuples and the seconds depend on
-        it. Raises ValueError as `as_tpu` does.
+        Without a chip, one that fits the text is chosen (`choose_chip`). The bytes of tuples and the seconds depend on
+        the chip. Raises ValueError as `as_tpu` does.
         """
         given = chip_named(chip) if isinstance(chip, str) else chip
         if backend_of(self.module) is not Backend.TPU:
@@ -249,7 +247,7 @@ class Analysis:
         return self.as_tpu(choice.chip)
 
     def of(self, instruction: Instruction) -> Cost:
-        """The cost of executing one instruction once, including its callees and all iterations of loops.
+        """Returns the cost of executing one instruction once, including its callees and all iterations of loops.
 
         Raises KeyError for an instruction of another module.
         """
@@ -270,7 +268,7 @@ class Analysis:
         return table
 
     def shares(self) -> Sequence[InstructionCost]:
-        """The cost of each instruction in one run, omitting zeros. They add up to `run`."""
+        """Returns the nonzero costs of instructions in one run, which add up to `run`."""
         return self._shares
 
     @functools.cached_property
@@ -296,14 +294,14 @@ class Analysis:
                     yield InstructionCost(instruction, home, cost)
 
     def by(self, key: Key, *, depth: int | None = None) -> dict[str, Cost]:
-        """The cost of one run grouped by a key, most FLOPs first. The totals are those of `run`.
+        """Groups the cost of one run by a key, most FLOPs first. The groups add up to `run`.
 
         Args:
             key: `scope`: the path of names in `op_name`, with repeated layers separate. `line`: the Python line.
-                `caller`: that line and the line that called its function. `opcode`: FLOPs by the opcodes inside
-                fusions, bytes by the instruction that moves them. `computation`: the computation whose instructions run
-                one by one. `instruction`: as `by_instruction`.
-            depth: Maximum number of names in a scope; None for all.
+                `caller`: the Python line and the line that called its function. `opcode`: FLOPs by the opcodes inside
+                fusions, bytes by the instruction that moves them. `computation`: the computation that executes the
+                instruction; for fused instructions, the caller of the fusion. `instruction`: as `by_instruction`.
+            depth: Maximum number of names in a scope, or None for all.
 
         Raises:
             ValueError: The key is unknown.
@@ -342,11 +340,11 @@ class Analysis:
 
     @property
     def runs(self) -> Mapping[Computation, int | None]:
-        """Execution count of each computation in one run; None if it depends on an unknown trip count."""
+        """Execution count of each computation in one run, or None if it depends on an unknown trip count."""
         return self._graph.runs
 
     def by_instruction(self) -> dict[Instruction, Cost]:
-        """The cost of one run by instruction, most FLOPs first; a fusion has the cost of its body.
+        """Returns the cost of one run by instruction, most FLOPs first. A fusion includes the cost of its body.
 
         The cost of a body shared by several fusions is divided equally among them.
         """
@@ -372,7 +370,7 @@ class Analysis:
         return {owner: Cost(*(min(amount, MOST) for amount in total)) for owner, total in ordered}
 
     def by_scope(self) -> dict[Scope, Cost]:
-        """The cost of one run by scope and phase, from which scope trees are built."""
+        """Returns the cost of one run by scope and phase."""
         found = scopes(self.module)
         # Equal scopes are nearly always one object, and a number is found sooner than a scope.
         sums: dict[int, list[float]] = {}
@@ -395,7 +393,7 @@ class Analysis:
 
     @property
     def recomputed(self) -> float:
-        """FLOPs recomputed for the backward pass (`jax.checkpoint`), identified by `op_name`."""
+        """FLOPs of one run recomputed for the backward pass (`jax.checkpoint`), identified by `op_name`."""
         again = sum(one.flops for scope, one in self.by_scope().items() if scope.phase is Phase.RECOMPUTED)
         return again / self.run.flops if self.run.flops else 0.0
 

@@ -28,7 +28,7 @@ MOST = 10**200
 
 
 def product_flops(product: Instruction) -> float:
-    """FLOPs of one execution of a matrix product, convolution or library call, as XLA counts them; 0 if unknown."""
+    """Returns the FLOPs of one matrix product, convolution or library call as XLA counts them; 0 if unknown."""
     try:
         work = _RULES_BY_OPCODE[product.opcode](product, ShapeSizes())
     except (CannotCountError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):

@@ -49,13 +49,12 @@ class InstructionTime:
     least: LowerBound
     """Lower bound per execution."""
     cycles: int | None
-    """The compiler's own cycle estimate per execution; None if there is none."""
+    """The compiler's own cycle estimate per execution, or None if absent."""
     cycle_seconds: float | None
-    """The cycles in seconds; None if the chip's clock is unknown."""
+    """`cycles` converted to seconds, or None if the chip's clock rate is unknown."""
 
     started_by: Instruction | None = None
-    """The start, for an operation wrapped in an asynchronous one, since the wrapped operation itself is merely named
-    `async_op`."""
+    """The start of a wrapped asynchronous operation, whose name is more telling, or None for other instructions."""
 
     @property
     def name(self) -> str:
@@ -69,34 +68,33 @@ class InstructionTime:
 
     @property
     def weight(self) -> float:
-        """Seconds over all executions with fast-memory traffic at the rate of main memory. Used for ranking; not a
-        bound."""
+        """Seconds over all executions for ranking, with fast-memory traffic at the rate of main memory; not a bound."""
         return self.least.weight * self.runs
 
     @property
     def bound(self) -> Bound:
-        """The limiting factor."""
+        """The resource that limits the time."""
         return self.least.bound
 
 
 @attrs.frozen
 class TransferTime:
-    """Lower bound on the time of one collective or copy executed by a link or copy engine."""
+    """Lower bound on the time of a collective or copy that a link or copy engine executes."""
 
     start: Instruction
     communication: Communication | None
-    """The communication; None for copies and for computations on other threads."""
+    """The collective or transfer, or None for copies and for computations on other threads."""
     queues: tuple[str, ...]
-    """Busy resources: links by mesh axis, the DCN, the host link, copy engines."""
+    """Resources that the transfer occupies: links by mesh axis, the DCN, the host link, copy engines."""
     runs: int
     seconds: float
     """Seconds over all executions."""
     exposed: float
     """Seconds during which the core waits for it."""
     is_known: bool
-    """False if bytes or rate are unknown, so that it takes no time here."""
+    """False if its bytes or rate are unknown, in which case `seconds` is 0."""
     is_pair: bool
-    """True if a later operation waits for it; False if the core runs it synchronously."""
+    """True for an asynchronous start/done pair; False if the core runs it synchronously."""
 
     @property
     def hidden(self) -> float:
@@ -116,7 +114,7 @@ class PathStep:
 
 @attrs.frozen(eq=False)
 class Estimate:
-    """Lower bound on the run time of a module on a chip, from rates and sizes; not a prediction.
+    """Lower bound on the run time of a module on a chip, derived from rates and sizes; not a prediction.
 
     Before optimization it is not a bound: see `is_bound`.
     """
@@ -124,13 +122,13 @@ class Estimate:
     module: Module
     chip: Chip
     seconds: float
-    """Length of the schedule: loops scaled by trip counts, transfers overlapping the core."""
+    """Length of the schedule in seconds, with loops scaled by trip counts and transfers overlapping the core."""
     instructions: tuple[InstructionTime, ...]
-    """Instructions that the core runs in sequence, largest `InstructionTime.weight` first."""
+    """Instructions that the core executes in sequence, largest `InstructionTime.weight` first."""
     beside: tuple[InstructionTime, ...]
-    """Work of asynchronous operations that overlaps the core, in the same order;
+    """Work of asynchronous operations that overlaps the core, ordered like `instructions`.
 
-    `transfers` has the total time of each.
+    The total time of each operation is in `transfers`.
     """
     transfers: tuple[TransferTime, ...]
     """Transfers, most exposed first."""
@@ -141,19 +139,19 @@ class Estimate:
     unknown_loops: tuple[Instruction, ...]
     """Loops of unknown trip count, counted once."""
     unknown_calls: tuple[Instruction, ...]
-    """Custom calls for which only bytes are counted."""
+    """Custom calls of unknown cost, for which only bytes are counted."""
     at_most_calls: tuple[Instruction, ...]
-    """Kernels for which all branches are counted."""
+    """Kernels whose branches are all counted although some may not execute."""
     is_scheduled: bool
     """False if the module has no schedule. The order of the text is then used instead."""
     walks: Mapping[Computation, Walk]
-    """Timeline of one execution of each computation that the core runs, from time 0, with loops and calls as single
-    steps."""
+    """Timeline of one execution of each computation, starting at 0, with loops and calls as single steps."""
     _revision: int
     """The revision of the module that was estimated."""
     cached_bytes: int | None = None
-    """Bytes live at the peak, if all of them fit in the chip's cache and so stay resident between runs. `chip` then has
-    the cache's bandwidth. None if they do not fit, if the peak is unknown, or if the chip has no such cache."""
+    """Peak live bytes if they fit in the chip's cache, so that arrays stay resident between runs; otherwise None.
+
+    `chip` then has the bandwidth of the cache. Also None if the peak is unknown or the chip has no such cache."""
 
     @property
     def walk(self) -> Walk:
@@ -170,7 +168,7 @@ class Estimate:
 
     @property
     def compiled_for(self) -> str:
-        """The device that the text was compiled for, if it is known and is not the chip; else empty."""
+        """The device that the module was compiled for, if known and other than the chip; otherwise empty."""
         backend = backend_of(self.module)
         return "" if backend in (None, self.chip.backend) else str(backend.name)
 
@@ -185,7 +183,7 @@ class Estimate:
 
     @functools.cached_property
     def roofline_seconds(self) -> float | None:
-        """libtpu's `optimal_seconds` without custom calls: loops once, no overlap. None for other chips.
+        """libtpu's `optimal_seconds` without custom calls: loop bodies once, no overlap, or None if not a TPU.
 
         Computed on first access. Raises RuntimeError if the module was edited before that.
         """
@@ -198,9 +196,9 @@ class Estimate:
 
     @functools.cached_property
     def scatters(self) -> Mapping[Instruction, int]:
-        """Scatters on TPU, and fusions of them, that write several rows one after another, with the rows of all executions.
+        """Scatters on TPU, alone or fused, that write rows sequentially, with the number of rows over all executions.
 
-        The rate of such writes is unknown: only their bytes are counted, and they can take far longer.
+        Only their bytes are counted, since the rate of sequential writes is unknown; they can take far longer.
         """
         if self.chip.backend is not Backend.TPU or "scatter" not in census(self.module).by_opcode:
             return {}
@@ -223,11 +221,15 @@ class Estimate:
     def seconds_by(
         self, key: Key, *, only_transfers: bool = False, depth: int | None = None
     ) -> dict[str, float] | None:
-        """Seconds of all units, which overlap, grouped by a key.
+        """Groups the busy seconds of all units by a key. Units overlap, so the sum may exceed the run time.
 
-        Keys are `scope`, `line`, `caller` and `computation`, as for `Analysis.by`. None for `opcode`, since the time of
-        a fusion cannot be divided among its operations. `only_transfers` counts links and copy engines only, and
-        `depth` limits scopes.
+        Args:
+            key: `scope`, `line`, `caller` or `computation`, as for `Analysis.by`.
+            only_transfers: Count links and copy engines only.
+            depth: Maximum number of names in a scope, or None for all.
+
+        Returns:
+            Seconds by key, or None for `opcode`, since the time of a fusion cannot be divided among its operations.
         """
         if key == "opcode":
             return None
@@ -243,7 +245,7 @@ class Estimate:
 
     @functools.cached_property
     def compiler(self) -> CompilerEstimate | None:
-        """The compiler's own estimate; None if the text has none, or if the chip's clock is unknown."""
+        """The compiler's own estimate, or None if the module has none or the chip's clock rate is unknown."""
         priced = [one for one in self.instructions if one.cycle_seconds is not None]
         if not priced:
             return None
@@ -257,7 +259,7 @@ class Estimate:
 
     @property
     def utilization(self) -> float | None:
-        """Upper bound on utilization: FLOPs of a run over the chip's bf16 peak times the minimum time.
+        """Upper bound on utilization: FLOPs of a run divided by the chip's bf16 peak times `seconds`.
 
         None if a cost or the peak is unknown, or if the time is not a bound.
         """
@@ -268,10 +270,10 @@ class Estimate:
 
     @functools.cached_property
     def product_rates(self) -> Mapping[str, float]:
-        """FLOPs of matmuls and convolutions in one run by the name of the peak rate used, as in `Rates.rate`, largest first.
+        """FLOPs of matmuls and convolutions in one run by the peak rate used (as in `Rates.rate`), largest first.
 
-        On GPU `tf32` is the rate of f32 operands at default precision, as XLA multiplies them there with libraries and
-        with Triton; `f32` that of the highest precision.
+        On GPU, `tf32` is the rate for f32 operands at default precision, with libraries as well as Triton; `f32` is the
+        rate at highest precision.
         """
         found: dict[str, float] = {}
         for one in (*self.instructions, *self.beside):
@@ -281,7 +283,7 @@ class Estimate:
 
     @functools.cached_property
     def by_bound(self) -> Mapping[Bound, float]:
-        """Seconds of the core, by limiting factor."""
+        """Seconds of the core by limiting resource."""
         found: dict[Bound, float] = {}
         for one in self.instructions:
             found[one.bound] = found.get(one.bound, 0.0) + one.seconds
@@ -290,14 +292,14 @@ class Estimate:
 
 @attrs.frozen
 class CompilerEstimate:
-    """The TPU compiler's own cycle estimates (`estimated_cycles`), summed over the instructions that have one."""
+    """The TPU compiler's own cycle estimates (`estimated_cycles`), summed over the instructions with an estimate."""
 
     seconds: float
     """Total over all executions."""
     instructions: int
     """Number of instructions with an estimate."""
     of_instructions: int
-    """Number of instructions executed by the core."""
+    """Number of instructions that the core executes, with or without an estimate."""
     priced_share: float
     """Fraction of the total time (`InstructionTime.weight`) spent in instructions with an estimate."""
 
@@ -317,7 +319,7 @@ def estimate(
     trips: Mapping[str, int] | None = None,
     costs: TargetCosts | None = None,
 ) -> Estimate:
-    """Lower bound on the run time of a module on a chip. Cached until the module is edited.
+    """Computes a lower bound on the run time of a module on a chip. Cached until the module is edited.
 
     Uses the chip's peak rates, bandwidths and kernel launch times. On CPU, uses last-level cache bandwidth if the
     module's peak memory fits in the cache, since its arrays then stay resident between runs. Latencies are unknown and
@@ -486,9 +488,11 @@ _MOST_STEPS = 20_000
 def _critical_path(
     counting: Counting, walks: Mapping[Computation, Walk], module: Module
 ) -> tuple[PathStep, ...]:
-    """The entry's critical path with loops and calls replaced by the paths of their bodies, in the order of the schedule.
+    """The entry's critical path with loops and calls replaced by the paths of their bodies, in the order of the
+    schedule.
 
-    Calls that would make it too long stay: where each computation calls another one twice, it doubles with each of them.
+    Calls that would make it too long stay: where each computation calls another one twice, it doubles with each of
+    them.
     """
     found: list[PathStep] = []
     limit = _MOST_STEPS + sum(map(len, module.computations))

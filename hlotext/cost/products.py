@@ -31,7 +31,7 @@ class MatrixProduct:
     rhs_type: str
     result_type: str
     runs: int | None
-    """Executions in one run of the module; None if unknown."""
+    """Executions in one run of the module, or None if unknown."""
 
     @property
     def flops(self) -> int:
@@ -40,7 +40,7 @@ class MatrixProduct:
 
 
 def matrix_products(module: Module) -> tuple[MatrixProduct, ...]:
-    """The matrix products of a module in the order of the text, omitting those of unknown size."""
+    """Finds the matrix products of a module, in text order, omitting those of unknown size."""
     graph = call_graph(module)
     return tuple(
         product
@@ -51,9 +51,9 @@ def matrix_products(module: Module) -> tuple[MatrixProduct, ...]:
 
 
 def product_sizes(product: Instruction) -> tuple[int, int, int, int] | None:
-    """Batch, m, n and k of a dot, a library call, or a convolution whose windows only select.
+    """Returns batch, m, n and k of a dot, a matmul library call, or a convolution that is a matrix product.
 
-    None for any other instruction, and if the sizes are inconsistent.
+    Returns None for any other instruction, and if the sizes are inconsistent.
     """
     if len(product.operands) < 2:
         return None
@@ -100,20 +100,19 @@ class ConvolutionDimensions:
     batch: tuple[tuple[int, int, int], ...]
     """Batch dimensions, as numbers in lhs, rhs and result."""
     lhs: tuple[tuple[int, int], ...]
-    """Dimensions that only lhs has, as numbers in lhs and result."""
+    """Dimensions only in lhs, as numbers in lhs and result."""
     rhs: tuple[tuple[int, int], ...]
-    """Dimensions that only rhs has, as numbers in rhs and result."""
+    """Dimensions only in rhs, as numbers in rhs and result."""
     summed: tuple[tuple[int, int], ...]
     """Contracted dimensions, as numbers in lhs and rhs."""
 
 
 def convolution_dimensions(product: Instruction) -> ConvolutionDimensions | None:
-    """Dimension numbers of a convolution that is a matrix product, as the TPU compiler writes them; None for others.
+    """Returns the dimension numbers of a convolution that is a matrix product, as emitted for TPU, or None for others.
 
-    In such a convolution windows only select. Along a spatial dimension, each element of the result takes either one
-    pair of elements or all of them: its own element of both (a window of full size over dilated elements), its own of
-    lhs (a window of one element), its own of rhs (a reversed window over one padded element), or, if the result has
-    size 1, all pairs.
+    In such a convolution, a spatial dimension is a batch dimension (a full-size window over dilated elements), a
+    dimension only in lhs (a window of size 1), a dimension only in rhs (a reversed window over one padded element), or
+    contracted (the result has size 1).
     """
     labels, window = product.attributes.get("dim_labels"), product.attributes.get("window")
     groups = (product.attributes.get(f"{name}_group_count", 1) for name in ("feature", "batch"))

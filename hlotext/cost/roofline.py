@@ -25,24 +25,24 @@ OVERHEAD = 5e-6
 
 
 _FASTER = 22
-"""Rate of a TPU's VMEM over that of its HBM, about (the JAX scaling book): what takes longer there than all else is not bound
-by the rest, and no more is known of the rate."""
+"""Rate of a TPU's VMEM over that of its HBM, about (the JAX scaling book): what takes longer there than all else is not
+bound by the rest, and no more is known of the rate."""
 
 
 class Bound(enum.Enum):
-    """Limiting factor of an instruction's time."""
+    """Resource that limits an instruction's time."""
 
     COMPUTE = "compute"
     MEMORY = "memory"
     LINK = "link"
     HOST = "host link"
     OVERHEAD = "overhead"
-    """A kernel that runs less than 5 microseconds without its launch, so that fixed costs likely dominate.
+    """A kernel that runs for less than 5 microseconds excluding its launch, so that fixed costs likely dominate.
 
-    Not on TPU, where the core launches no kernels.
+    Not used on TPU, where the core launches no kernels.
     """
     UNKNOWN = "unknown"
-    """A custom call, or a rate that is unknown, such as that of a TPU's VMEM."""
+    """A custom call, or a resource of unknown rate, such as a TPU's VMEM."""
 
 
 @attrs.frozen
@@ -51,24 +51,24 @@ class LowerBound:
 
     flops: float
     bytes: float
-    """Bytes in main memory, including padding of the first tile."""
+    """Bytes moved in main memory, including padding of the first tile."""
     compute: float | None
-    """Seconds; None if the chip's peak is unknown, as for the next two fields."""
+    """Seconds at the chip's peak FLOP rate, or None if unknown."""
     memory: float | None
     host: float | None
     is_unknown: bool = False
     is_at_most: bool = False
-    """True if the operations of all branches of a kernel are counted."""
+    """True if the FLOPs of all branches of a kernel are counted."""
     fast_bytes: float = 0.0
-    """Bytes in the chip's fast memory, whose rate is unknown; not part of the bound."""
+    """Bytes moved in the chip's fast memory. Not part of the bound, since its bandwidth is unknown."""
     fast: float = 0.0
-    """Seconds that transferring `fast_bytes` would take in main memory."""
+    """Seconds that `fast_bytes` would take at main-memory bandwidth."""
     launch: float = 0.0
-    """Launch time in seconds; 0 if the chip's row has none."""
+    """Kernel launch time in seconds; 0 if unknown for the chip."""
     has_kernels: bool = False
     """True if the device launches a kernel per operation, rather than running one program."""
     products: Mapping[str, float] = attrs.field(factory=dict, eq=False)
-    """Operations of matmuls and convolutions by the peak rate used for them, as `Rates.rate` names it."""
+    """FLOPs of matmuls and convolutions by the peak rate used (as in `Rates.rate`)."""
 
     @property
     def seconds(self) -> float:
@@ -82,20 +82,19 @@ class LowerBound:
 
     @property
     def weight(self) -> float:
-        """Seconds with fast-memory traffic at the rate of main memory. Used for ranking, as in the TPU compiler; not a
-        bound."""
+        """Seconds for ranking, with fast-memory traffic at the rate of main memory as in the TPU compiler; not a bound."""
         return max(self.seconds, (self.memory or 0.0) + self.fast)
 
     @property
     def bound(self) -> Bound:
-        """The limiting factor; overhead for very short kernels."""
+        """The limiting resource; `OVERHEAD` for very short kernels."""
         term = self.term
         is_small = self.has_kernels and self.working < OVERHEAD
         return Bound.OVERHEAD if is_small and term is not Bound.UNKNOWN else term
 
     @property
     def term(self) -> Bound:
-        """The limiting factor of the work itself, however short it is."""
+        """The limiting resource of the work itself, ignoring overhead."""
         missing = (self.flops and self.compute is None) or (self.bytes and self.memory is None)
         if self.is_unknown or missing or self.fast > _FASTER * self.working:
             return Bound.UNKNOWN

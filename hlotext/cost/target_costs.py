@@ -41,10 +41,10 @@ _ARRAYS = ("operands", "results")
 
 @attrs.frozen
 class Formula:
-    """A cost figure as an expression, such as `2 * operands[0][0] * elements(results[0])`.
+    """A cost expression, such as `2 * operands[0][0] * elements(results[0])`.
 
-    `operands[N]` and `results[N]` are arrays, `operands[N][D]` is the size of a dimension, `elements(...)` and
-    `bytes(...)` are the size of an array. Numbers, `+ - * / // %`, `min`, `max`, `ceil`, `log2` and `sqrt` are
+    `operands[N]` and `results[N]` are arrays, `operands[N][D]` is the size of a dimension, and `elements(...)` and
+    `bytes(...)` give the size of an array. Numbers, `+ - * / // %`, `min`, `max`, `ceil`, `log2` and `sqrt` are
     supported.
     """
 
@@ -67,7 +67,7 @@ class Formula:
         return cls(text, tree)
 
     def value(self, instruction: Instruction) -> float:
-        """Evaluates the formula for a call. Raises CannotCountError if it refers to something that the call lacks."""
+        """Evaluates the formula for a call. Raises CannotCountError if it refers to a missing operand or result."""
         try:
             found = float(_value(self._tree, _arrays(instruction)))
         except IndexError as error:
@@ -86,25 +86,25 @@ class TargetCost:
     flops: Formula
     transcendentals: Formula
     bytes: Formula | None = None
-    """Bytes read and written. None counts the bytes of operands and results."""
+    """Bytes read and written, or None for the bytes of operands and results."""
 
 
 @attrs.frozen
 class TargetCosts:
-    """A table of costs by custom-call target, which overrides hlotext's own."""
+    """A table of costs by custom-call target, which overrides hlotext's built-in costs."""
 
     rows: tuple[tuple[str, TargetCost], ...]
     """Target patterns (`*` matches anything) with their costs; the first match applies."""
 
     def of(self, target: str) -> TargetCost | None:
-        """The row of a target; None if there is none."""
+        """Returns the cost of a target, or None if the table has no row for it."""
         return next((cost for name, cost in self.rows if fnmatch.fnmatchcase(target, name)), None)
 
     def work(self, instruction: Instruction, work: OpCost) -> OpCost | None:
-        """The cost of a call; None if the table has no row for its target.
+        """Returns the cost of a call, or None if the table has no row for its target.
 
-        `work` is the cost of a call that reads its operands and writes its results. It is used for figures that the row
-        lacks. Raises CannotCountError if a formula has no value for the call.
+        `work` supplies the values that the row lacks: the cost of a call that reads its operands and writes its
+        results. Raises CannotCountError if a formula cannot be evaluated for the call.
         """
         cost = self.of(str(instruction.attributes.get("custom_call_target", "")))
         if cost is None:
@@ -122,8 +122,8 @@ class TargetCosts:
 def target_costs(table: Mapping[str, object]) -> TargetCosts:
     """Creates a table of costs from a mapping: `{"my_kernel": {"flops": "2 * elements(results[0])"}}`.
 
-    The figures are `flops`, `transcendentals` and `bytes`. Missing figures are 0, except that `bytes` defaults to the
-    bytes of operands and results. Raises ValueError, naming the target, for an invalid figure.
+    The keys are `flops`, `transcendentals` and `bytes`. Missing values are 0, except that `bytes` defaults to the bytes
+    of operands and results. Raises ValueError, naming the target, for an invalid value.
     """
     rows = []
     for target, row in table.items():
@@ -145,7 +145,7 @@ def target_costs(table: Mapping[str, object]) -> TargetCosts:
 
 
 def read_costs(text: str) -> TargetCosts:
-    """Parses a table of costs from TOML, with a section per target.
+    """Parses a table of costs from TOML, with one section per target.
 
     For example `["my_kernel"]` with `flops = "2 * elements(results[0])"`. Raises ValueError if the table is invalid.
     """

@@ -1,7 +1,8 @@
 """The figures of XLA:TPU's own cost analysis, which `compiled.cost_analysis()` gives there.
 
-It is `HloCostAnalysis` with sizes of its own, other rules for gathers, scatters and custom calls, and a rate for each kind
-work. The source of libtpu is not public: these rules were found by compiling for seven chips, libtpu 0.0.42.1 and 0.0.52.
+It is `HloCostAnalysis` with sizes of its own, other rules for gathers, scatters and custom calls, and a rate for each
+kind work. The source of libtpu is not public: these rules were found by compiling for seven chips, libtpu 0.0.42.1 and
+0.0.52.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _POINTER = 4
 
 @attrs.frozen
 class TpuCost:
-    """XLA:TPU's own cost figures of a module: loop bodies once, calls of unknown cost -1, in float32."""
+    """XLA:TPU's own cost of a module, in float32: loop bodies count once, calls of unknown cost -1."""
 
     chip: Chip
     flops: float
@@ -51,19 +52,21 @@ class TpuCost:
     bytes_accessed: float
     """Bytes in all memory spaces, including padding of all tiles."""
     optimal_seconds: float
-    """Seconds at the compiler's own rates. As in XLA's figure, each call of unknown cost subtracts one second."""
+    """Seconds at the compiler's own rates. As in XLA, each call of unknown cost subtracts one second."""
     unknown_calls: int
     """Number of calls of unknown cost."""
     free_calls: int = 0
-    """Number of `unknown_calls` that only annotate or join arrays (`ConcatBitcast`). They cost nothing, unlike in XLA's
-    figure."""
+    """Number of `unknown_calls` that only annotate or join arrays (`ConcatBitcast`), which XLA counts but cost nothing.
+    """
     carried: int = 0
-    """Number of collectives implemented by several fusions, whose bytes in the compiler's own count are not known exactly. In
-    six programs with such collectives, total bytes were 13 % too low to 5 % too high; without them they are exact."""
+    """Number of collectives implemented by several fusions, whose byte count is estimated.
+
+    In six programs with such collectives, total bytes were between 13 % too low and 5 % too high. Without them, total
+    bytes are exact."""
 
     @property
     def moved(self) -> str:
-        """The bytes accessed as text, marked if estimated."""
+        """`bytes_accessed` as text, marked if estimated."""
         return f"{'about ' if self.carried else ''}{byte_text(int(self.bytes_accessed))}"
 
     @property
@@ -73,7 +76,7 @@ class TpuCost:
 
     @property
     def least_seconds(self) -> float:
-        """Seconds of everything whose cost is known, never negative; a lower bound if there are unknown calls."""
+        """Seconds without calls of unknown cost, never negative; a lower bound if there are such calls."""
         return max(0.0, self.optimal_seconds + self.unknown_calls)
 
 

@@ -33,21 +33,21 @@ NOBODY = "(one device)"
 
 @attrs.frozen
 class CollectiveTraffic:
-    """Traffic of one communication, summed over its executions in one run."""
+    """Traffic of one communication: per execution (`sent`) and over all executions (`total`)."""
 
     communication: Communication
     axes: tuple[str, ...] | None
-    """Mesh axes; None if the groups match no axes, or if there is no mesh."""
+    """Mesh axes, or None if there is no mesh or the groups match no axes."""
     sent: int | None
-    """Bytes that a device sends in one run; None if the number of devices is unknown."""
+    """Bytes that a device sends per execution, or None if unknown, as for an unknown number of devices."""
     runs: int | None
-    """Execution count; None if unknown."""
+    """Execution count, or None if unknown."""
     place: SourceLocation | None
-    """Source line, possibly propagated from a neighbor; None if unknown."""
+    """Source line, possibly propagated from a neighbor, or None if unknown."""
 
     @property
     def total(self) -> int | None:
-        """Bytes over all executions.
+        """Bytes that a device sends over all executions.
 
         If execution counts are unknown, conditionals count their maximum, and loops of unknown trip count one
         iteration.
@@ -57,7 +57,7 @@ class CollectiveTraffic:
 
     @property
     def row(self) -> str:
-        """Row label: the mesh axes, or the link if it does not connect devices."""
+        """Row label: the mesh axes, or the interconnect for DCN and host transfers."""
         if self.communication.link is not Interconnect.DEVICE:
             return str(self.communication.link.value)
         if self.axes is None:
@@ -76,26 +76,26 @@ class HostCopy:
 
 @attrs.frozen
 class TrafficTotal:
-    """Total of several communications."""
+    """Total traffic of several communications."""
 
     count: int = 0
     bytes: int = 0
-    """Known bytes that a device sends in one run of the module."""
+    """Bytes that a device sends in one run of the module, excluding unknown amounts."""
     unknown: int = 0
     """Number of communications of unknown size."""
     is_at_least: bool = False
-    """True if one of them runs in a loop of unknown trip count, counted once."""
+    """True if a communication is in a loop of unknown trip count, which is counted once."""
     is_at_most: bool = False
-    """True if a size, or whether a communication executes, is only known at run time."""
+    """True if a size, or the choice of a branch, is known only at run time."""
 
     @property
     def mark(self) -> str:
-        """Prefix for the bytes: `<= ` or `>= ` if they are a bound, `~ ` if they are neither, else empty."""
+        """Prefix for displayed bytes: `<= ` or `>= ` for a bound, `~ ` if inexact in both directions, otherwise empty."""
         is_at_least = self.is_at_least or self.unknown > 0
         return "~ " if is_at_least and self.is_at_most else ">= " if is_at_least else "<= " * self.is_at_most
 
     def plus(self, flow: CollectiveTraffic) -> TrafficTotal:
-        """This total with one more communication."""
+        """Returns this total plus one communication."""
         one = flow.communication
         return TrafficTotal(
             self.count + 1,
@@ -118,7 +118,7 @@ class Traffic:
     """Copies between device and host, largest first."""
 
     def matrix(self) -> Mapping[tuple[str, str], TrafficTotal]:
-        """Totals by row label (mesh axes or link) and kind of collective."""
+        """Returns the totals by row label (mesh axes or interconnect) and kind of collective."""
         found: dict[tuple[str, str], TrafficTotal] = {}
         for flow in self.flows:
             key = flow.row, flow.communication.kind
@@ -126,7 +126,7 @@ class Traffic:
         return found
 
     def by_link(self) -> Mapping[Interconnect, TrafficTotal]:
-        """Totals of traffic by interconnect, excluding host copies."""
+        """Returns the totals by interconnect, excluding host copies."""
         found: dict[Interconnect, TrafficTotal] = {}
         for flow in self.flows:
             link = flow.communication.link
@@ -135,14 +135,14 @@ class Traffic:
 
     @property
     def host_copy_bytes(self) -> int:
-        """Bytes copied between device and host in one run; unknown execution counts are taken as 1."""
+        """Bytes copied between device and host in one run. Unknown execution counts are assumed to be 1."""
         return sum(copy.bytes * (1 if copy.runs is None else copy.runs) for copy in self.copies)
 
 
 def traffic(
     module: Module, mesh: DeviceMesh | FoundMesh | None = None, algorithm: Algorithm = "ring"
 ) -> Traffic:
-    """Communication traffic of one device in one run of a module, scaled by trip counts.
+    """Computes the communication traffic of one device in one run of a module, scaled by trip counts.
 
     Raises ValueError if the mesh and the module have different numbers of devices, and for an unknown algorithm.
     """

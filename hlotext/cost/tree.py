@@ -13,10 +13,10 @@ from hlotext.cost.analysis import Analysis, Cost
 
 @attrs.define(eq=False)
 class ScopeCost:
-    """A scope in the cost tree, with the total of everything inside it."""
+    """A node of the cost tree: a scope and the total cost inside it."""
 
     name: str
-    """Last component of the path, `layer_*` for folded ones; empty for the whole module."""
+    """Last component of the path (`layer_*` if folded); empty for the whole module."""
     flops: float = 0
     transcendentals: float = 0
     bytes_accessed: float = 0
@@ -25,7 +25,7 @@ class ScopeCost:
     children: dict[str, ScopeCost] = attrs.field(factory=dict)
 
     def sorted_children(self) -> list[ScopeCost]:
-        """Child scopes, most FLOPs first."""
+        """Returns the child scopes, most FLOPs first."""
         return sorted(self.children.values(), key=lambda node: (-node.flops, -node.bytes_accessed, node.name))
 
     def add(self, cost: Cost, phase: Phase | None) -> None:
@@ -36,7 +36,7 @@ class ScopeCost:
         self.phases[phase] = self.phases.get(phase, 0) + cost.flops
 
     def walk(self, depth: int) -> Iterator[tuple[int, ScopeCost]]:
-        """Yields descendants down to a depth in pre-order, each with its level from 0."""
+        """Yields descendants in pre-order down to a depth, each with its level from 0."""
         stack = [(0, child) for child in reversed(self.sorted_children())]
         while stack:
             level, node = stack.pop()
@@ -46,10 +46,10 @@ class ScopeCost:
 
 
 def scope_tree(analysis: Analysis, *, fold: bool = True) -> ScopeCost:
-    """The cost of one run as a tree of scopes, each including everything below it.
+    """Returns the cost of one run as a tree of scopes, each including its descendants.
 
-    With `fold`, repeated layers are merged into one `layer_*`. Operations outside all scopes have a node of their own,
-    so the children of the root add up to it.
+    With `fold`, repeated layers are merged into one `layer_*`. Operations outside all scopes get a separate node, so
+    the children of the root add up to it.
     """
     found = scopes(analysis.module)
     root = ScopeCost("")

@@ -16,9 +16,9 @@ class CacheKeyPair:
     """The cache keys of one module in both logs."""
 
     module: str | None
-    """Name of the module; None if the log does not have it."""
+    """Name of the module, or None if the logs do not name it."""
     parts: Mapping[str, tuple[str | None, str | None]]
-    """Key components that differ, with both hashes; None if a log lacks the component."""
+    """Key components that differ, with both hashes, or None if a log lacks the component."""
 
 
 @attrs.frozen

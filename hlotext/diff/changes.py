@@ -19,7 +19,10 @@ class Part:
     """A property of an operation that differs."""
 
     name: str
-    """`opcode`, `type`, `dimensions`, `layout`, `operand 0`, `members` (of a fusion), `literal`, or an attribute's name."""
+    """Name of the property.
+
+    `opcode`, `type`, `dimensions`, `layout`, `operand 0`, `members` (of a fusion), `literal`, or an attribute's name.
+    """
     old: str
     new: str
 
@@ -29,22 +32,22 @@ class Part:
 
 @attrs.frozen
 class Change:
-    """An operation that was added, removed or changed; or a change of the module header."""
+    """A difference between two modules: an operation added, removed or changed, or a change of the module header."""
 
     kind: str
     """`added`, `removed`, `changed` or `renamed`."""
     what: str
     """Short description, equal for similar changes: `copy of dot`, `reshape of broadcast -> broadcast`, `dot: type`."""
     new: hlo.Instruction | None = None
-    """The operation in the new module; None if it was removed, and for the header."""
+    """The operation in the new module, or None if it was removed, and for the header."""
     old: hlo.Instruction | None = None
-    """The operation in the old module; None if it was added, and for the header."""
+    """The operation in the old module, or None if it was added, and for the header."""
     parts: tuple[Part, ...] = ()
-    """Fields that differ, for a changed operation."""
+    """Properties that differ, for a changed operation."""
 
     @property
     def node(self) -> hlo.Instruction | None:
-        """The operation in the new module, else in the old one; None for the header."""
+        """The operation in the new module, or in the old module if removed, or None for the header."""
         return self.new if self.new is not None else self.old
 
     @property
@@ -65,7 +68,7 @@ class Change:
 
     @property
     def result(self) -> tuple[hlo.Shape, hlo.Shape] | None:
-        """The largest array of the result before and after, if the result changed; else None."""
+        """The largest array of the result, before and after, or None if the result did not change."""
         if self.old is None or self.new is None or not any(part.name in _RESULT for part in self.parts):
             return None
         # Of a tuple that has another number of arrays the largest is not the one that grew.
@@ -76,7 +79,7 @@ class Change:
 
     @property
     def has_moved(self) -> bool:
-        """True if the operation is in another loop than before, or in a loop on one side only."""
+        """True if the operation moved into, out of, or between loops."""
         return any(part.name == "loop" for part in self.parts)
 
     @property
@@ -95,13 +98,13 @@ class Change:
 
     @property
     def is_part(self) -> bool:
-        """True for a part of a collective that the TPU compiler split over fusions, other than its start."""
+        """True for a part, other than the start, of a collective that the TPU compiler split over fusions."""
         node = self.node
         return node is not None and is_further_part(node)
 
     @property
     def line(self) -> int | None:
-        """Line number (from 1) in the new text, else in the old one; None if the module was not parsed from text."""
+        """Line number from 1 in the new text, or in the old text if removed, or None if not parsed from text."""
         span = self.node.span if self.node is not None else None
         return None if span is None else span.line
 
@@ -123,7 +126,7 @@ def _largest(shape: hlo.Shape | None) -> hlo.Shape | None:
 
 
 class Changes(Sequence[Change]):
-    """All differences, in the order of the texts. Renames are not counted as differences and are listed separately."""
+    """All differences between two modules, in text order. Renames do not count and are listed in `renamed`."""
 
     def __init__(self, changes: Sequence[Change], renamed: Sequence[Change] = ()) -> None:
         self._changes = tuple(changes)
@@ -157,18 +160,17 @@ class Changes(Sequence[Change]):
         return self._of(CHANGED)
 
     def by_what(self) -> list[tuple[tuple[str, str], list[Change]]]:
-        """Changes grouped by kind and description, most frequent first."""
+        """Groups changes by kind and description, most frequent first."""
         found: dict[tuple[str, str], list[Change]] = {}
         for change in self._changes:
             found.setdefault((change.kind, change.what), []).append(change)
         return sorted(found.items(), key=lambda entry: -len(entry[1]))
 
     def folded(self) -> list[tuple[str, list[Change]]]:
-        """Changes in a few titled groups, most frequent first. A group has the changes with the same differing parts,
-        over all opcodes.
+        """Groups changes by the properties that differ, regardless of opcode, most frequent first.
 
-        Results that changed size by the same factor form one group whatever else differs, since the rest mostly follows
-        from that.
+        Results that changed size by the same factor form one group, since other differences mostly follow from that.
+        Returns the title and changes of each group.
         """
         found: dict[tuple[str, str], list[Change]] = {}
         for change in self._changes:
@@ -195,14 +197,14 @@ class Changes(Sequence[Change]):
         return sorted(groups, key=lambda group: -len(group[1]))
 
     def by_computation(self) -> dict[str, list[Change]]:
-        """Changes grouped by computation."""
+        """Groups changes by computation name."""
         found: dict[str, list[Change]] = {}
         for change in self._changes:
             found.setdefault(change.computation, []).append(change)
         return found
 
     def counts(self) -> Counter[str]:
-        """Number of changes of each kind."""
+        """Returns the number of changes of each kind."""
         return Counter(change.kind for change in self._changes)
 
 

@@ -63,14 +63,14 @@ class Diff:
 
     @functools.cached_property
     def changes(self) -> Changes:
-        """Added, removed and changed operations; `.renamed` holds those that differ in name only."""
+        """Operations added, removed and changed. Operations that differ in name only are in `.renamed`."""
         pairing = self._pairing
         with gc_control.gc_paused(collect_first=False):
             return _Finder(pairing).changes()
 
     @functools.cached_property
     def totals(self) -> Totals:
-        """Operation counts, bytes, collectives and memory of both sides."""
+        """Metrics of both modules: operation counts, bytes, collectives, memory."""
         pairing: Pairing | None = self.__dict__.get("_pairing")
         # The pairing is not made for this: few pairs of modules have one form.
         return Totals(self.old, self.new, pairing.differing if pairing is not None else None)
@@ -82,20 +82,20 @@ class Diff:
 
     @property
     def platforms(self) -> tuple[str, str] | None:
-        """The two platforms, if the modules were compiled for different ones; else None."""
+        """The two platforms, if the modules were compiled for different platforms; otherwise None."""
         found = [analysis.backend_of(module) for module in (self.old, self.new)]
         old, new = (one.value.upper() if one is not None else "" for one in found)
         return (old, new) if old and new and old != new else None
 
     def by_scope(self) -> dict[str, list[Change]]:
-        """Changes grouped by scope of the program, with repeated layers folded (`layer_*`)."""
+        """Groups changes by scope of the program, with repeated layers folded (`layer_*`)."""
         found: dict[str, list[Change]] = {}
         for change in self.changes:
             found.setdefault(self.scope(change), []).append(change)
         return found
 
     def scope(self, change: Change) -> str:
-        """The scope of a change; empty for the header, `(top level)` outside all scopes."""
+        """Returns the scope of a change; empty for the header, `(top level)` outside all scopes."""
         node = change.node
         if node is None or node.computation is None or node.computation.module is None:
             return ""
@@ -113,14 +113,14 @@ class Diff:
 def compare(old: Any, new: Any) -> Diff:
     """Compares two modules, given as modules, paths, HLO text, or objects that JAX lowered or compiled.
 
-    Operations are paired by what they compute, not by name. For two steps of one compilation (`dumps.Step`), they are
-    paired by their identity (`Compilation.identity`). Bodies of fusions, calls and loops are compared too; an operation
+    Operations are paired by the value they compute, not by name. For two steps of one compilation (`dumps.Step`), they
+    are paired by identity (`Compilation.identity`). Bodies of fusions, calls and loops are compared too; an operation
     moved into or out of a fusion is reported as a change of the fusion only.
 
     Raises:
         HloSyntaxError: An input is not valid HLO.
         InputError: A file cannot be read.
-        TypeError: An argument is not a module.
+        TypeError: An argument is none of these.
     """
     if isinstance(old, dumps.Step) and isinstance(new, dumps.Step):
         return Diff(old.module, new.module, _earlier_names(old, new))
@@ -158,7 +158,7 @@ def module_of(value: Any) -> hlo.Module:
 
 
 def golden_text(module: hlo.Module) -> str:
-    """The text of a module with sequential names and no metadata, so that equal programs have nearly equal texts.
+    """Prints a module with sequential names and no metadata, so that equal programs have nearly equal texts.
 
     The result is HLO; compare it with `compare` or `hlotext diff`, which ignore names and order.
     """
@@ -272,7 +272,9 @@ class _Finder:
         return graph.runs.get(node.computation) if node.computation is not None else None
 
     def _has_moved(self, new: hlo.Instruction, old: hlo.Instruction) -> bool:
-        """True if one of a pair stands in a loop and the other outside all loops, or in a loop that is another's partner."""
+        """True if one of a pair stands in a loop and the other outside all loops, or in a loop that is another's
+        partner.
+        """
         if new.computation is None or old.computation is None or new.opcode in _FREE:
             return False
         loop, was = self._graphs[1].loop_around(new.computation), self._graphs[0].loop_around(old.computation)

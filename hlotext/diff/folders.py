@@ -1,4 +1,6 @@
-"""Two dump folders side by side: which compilations are the same ones, and what changed around their programs and in them."""
+"""Two dump folders side by side: which compilations are the same ones, and what changed around their programs and in
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,45 +26,45 @@ SameFinal = Literal["same", "reordered", "different"]
 
 @attrs.frozen
 class FolderPair:
-    """A compilation that is in both folders."""
+    """A compilation found in both folders."""
 
     old: dumps.Compilation
     new: dumps.Compilation
     settings: Mapping[str, tuple[str | None, str | None]]
-    """Settings that differ, with both values; None for the default."""
+    """Settings that differ, with the old and new value, or None for the default."""
     before: Same | None
-    """Comparison of the programs before optimization; None if a program is missing or cannot be read."""
+    """Result of comparing the programs before optimization, or None if either is missing or unreadable."""
     after: SameFinal | None
-    """Comparison of the final programs;
+    """Result of comparing the final programs.
 
-    `reordered` means the same operations and communications with other devices, in another order.
+    `reordered` means that operations and transfers between devices are the same, in a different order.
     """
 
     @property
     def age(self) -> tuple[XlaAge, XlaAge]:
-        """XLA age of each side."""
+        """Age of each side's XLA version."""
         return self.old.age, self.new.age
 
     names_only: bool = False
-    """True if `before` differs only in names, of the module or inside it (with `exact`)."""
+    """True if `before` differs only in the name of the module or, with `exact`, in names inside it."""
 
     changes: tuple[ProgramChange, ...] = ()
     """Changes of the program before optimization: arguments, operations, etc."""
     moved: str | None = None
-    """Differences in source lines, in words, if the programs differ in nothing else."""
+    """Description of changed source lines, if the programs differ in nothing else; otherwise None."""
     elided: int = 0
     """Number of constants that are elided (`{...}`) in both modules, and so may differ."""
 
     release: tuple[str, str] | None = None
-    """Releases of the two compilers, in words, if they are known to differ."""
+    """Descriptions of both compiler releases, if they are known to differ; otherwise None."""
     is_left_over: bool = False
-    """True if the compilations were paired only because nothing else was left. Their names and programs differ."""
+    """True if the names and programs differ, and the compilations were paired only because no others were left."""
     exact: bool = False
     """True if everything that JAX's compilation cache hashes was compared, including the XLA release."""
 
     @property
     def chips(self) -> tuple[str | None, str | None]:
-        """Names of the two chips; None if unknown."""
+        """Name of each side's chip, or None if unknown."""
         old, new = (one.chip.name if one.chip is not None else None for one in (self.old, self.new))
         return old, new
 

@@ -41,10 +41,10 @@ class ThresholdError(ValueError):
 
 @attrs.frozen
 class Threshold:
-    """Allowed increase of a figure."""
+    """Allowed increase of a metric."""
 
     name: str
-    """A figure of `Totals`, an opcode, or `changes`."""
+    """Name of a metric in `Totals`, an opcode, or `changes`."""
     more: float
     is_percent: bool
     text: str
@@ -60,11 +60,11 @@ class Violation:
 
     threshold: Threshold
     total: TotalChange
-    """Both figures."""
+    """Both values of the metric."""
 
     @property
     def is_unknown(self) -> bool:
-        """True if a figure is missing, so that the threshold cannot be evaluated."""
+        """True if a value is missing, so that the threshold cannot be evaluated."""
         return self.total.difference is None
 
     def __str__(self) -> str:
@@ -82,7 +82,8 @@ class Violation:
 def parse_thresholds(text: str) -> tuple[Threshold, ...]:
     """Parses comma-separated thresholds, each a metric and its allowed increase (default `+0`).
 
-    Example: `collectives+0,bytes+1%,peak_memory+2MiB,all-gather+0,changes`. Raises ThresholdError.
+    Example: `collectives+0,bytes+1%,peak_memory+2MiB,all-gather+0,changes`. Raises ThresholdError if the text is
+    invalid.
     """
     found = []
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -102,7 +103,7 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
 
 
 def violations(thresholds: tuple[Threshold, ...], totals: Totals, changes: int) -> list[Violation]:
-    """Returns the thresholds that are exceeded, including those whose figure is unknown on either side.
+    """Returns the exceeded thresholds, including those whose metric is unknown on either side.
 
     Raises ThresholdError for unknown metrics.
     """

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @attrs.frozen
 class TotalChange:
-    """A figure on both sides; None if unknown."""
+    """Values of a metric on both sides, or None if unknown."""
 
     name: str
     unit: str
@@ -29,16 +29,16 @@ class TotalChange:
     old: float | None
     new: float | None
     unknown_calls: tuple[int, int] = (0, 0)
-    """Number of calls of unknown cost on each side. Their work is not included, so the figure is a lower bound."""
+    """Number of calls of unknown cost on each side. If nonzero, the value is a lower bound."""
 
     @property
     def difference(self) -> float | None:
-        """Increase on the new side; None if one side is unknown."""
+        """New value minus old value, or None if either is unknown."""
         return None if self.old is None or self.new is None else self.new - self.old
 
     @property
     def percent(self) -> float | None:
-        """Increase in percent of the old value; None if that is unknown or zero."""
+        """Increase in percent of the old value, or None if the increase is unknown or the old value is zero."""
         if self.old is None or self.new is None:
             return None
         if not self.old:
@@ -47,7 +47,7 @@ class TotalChange:
 
 
 class Totals:
-    """Figures of two modules, computed on access."""
+    """Metrics of two modules, computed on access."""
 
     def __init__(self, old: hlo.Module, new: hlo.Module, differing: Pairs | None = None) -> None:
         """`differing` are the operations that differ between modules of one form, where that is known."""
@@ -84,14 +84,15 @@ class Totals:
 
     @functools.cached_property
     def collectives(self) -> TotalChange:
-        """Number of collectives and transfers between devices in the text."""
+        """Number of collectives and transfers between devices, regardless of execution counts."""
         return self._both("collectives", "", lambda module: len(_between_devices(module)))
 
     @functools.cached_property
     def collective_bytes(self) -> TotalChange:
         """Bytes that each device sends to other devices in collectives and transfers in one run.
 
-        None if the number of devices is unknown. Scaled by trip counts; an unknown one is taken as 1, as in `flops`.
+        Scaled by trip counts; unknown trip counts are assumed to be 1, as in `flops`. None if the number of devices is
+        unknown.
         """
         return self._both("collective_bytes", "bytes", _wire)
 
@@ -110,13 +111,13 @@ class Totals:
     def opcodes(self) -> dict[str, TotalChange]:
         """Number of operations by opcode.
 
-        A collective split over fusions counts once; its other parts are counted separately.
+        A collective split over fusions counts once.
         """
         old, new = map(_counts, self._modules)
         return {opcode: TotalChange(opcode, "", old[opcode], new[opcode]) for opcode in sorted({*old, *new})}
 
     NAMES = ("operations", "flops", "bytes", "collectives", "collective_bytes", "peak_memory")
-    """Names of the figures, apart from opcodes."""
+    """Names of the metrics, excluding opcodes."""
 
     def __getitem__(self, name: str) -> TotalChange:
         """Returns a figure by name, or the number of operations of an opcode. Raises KeyError, listing the known names."""

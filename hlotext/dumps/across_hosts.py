@@ -56,24 +56,26 @@ class HostFinding:
     """A difference between hosts."""
 
     kind: Kind
-    """`missing`: a module for several devices is not on all hosts; `order`: such modules are in another order (a note);
-    `different`: the program differs, before optimization unless `message` says otherwise; `unfinished`: no final text;
-    `options`: settings differ; `collectives`: the programs execute collectives in another order, which hangs;
-    `unreadable`: a file; `local`: a module that runs on one host alone, a note.
+    """Kind of difference.
+
+    `missing`: not all hosts have a module for several devices. `order`: such modules are compiled in a different order
+    (note). `different`: the program differs, before optimization unless `message` says otherwise. `unfinished`: no
+    final HLO. `options`: settings differ. `collectives`: collectives execute in a different order, which hangs.
+    `unreadable`: a file cannot be read. `local`: a module runs on a single host (note).
     """
     module: str
     hosts: tuple[str, ...]
-    """Hosts outside the majority; all hosts if there is none."""
+    """Hosts outside the majority; all hosts if there is no majority."""
     message: str
     instruction: str | None = None
-    """The first instruction that differs, as in the majority."""
+    """The first instruction that differs, named as in the majority."""
     opcode: str | None = None
     setting: str | None = None
     """The first setting that differs."""
     settings: Mapping[str, tuple[str | None, str | None]] = attrs.field(
         factory=dict[str, "tuple[str | None, str | None]"]
     )
-    """All settings that differ, with the value of the majority and that of the first of `hosts`."""
+    """All settings that differ, with the values of the majority and of the first of `hosts`."""
 
 
 @attrs.frozen
@@ -124,11 +126,11 @@ class _Compiled:
 def hosts(paths: Iterable[str | os.PathLike[str]], *, jobs: int = 1) -> HostReport:
     """Compares the dumps of several hosts that run the same program, module by module.
 
-    Modules are identified by name, and by order among equal names, never by XLA's numbers.
+    Modules are matched by name, and by order among equal names, never by XLA's numbers.
 
     Args:
-        paths: The dump folders; a single folder stands for its subfolders, one per host.
-        jobs: Number of processes that read them.
+        paths: The dump folders, one per host, or a single folder with a subfolder per host.
+        jobs: Number of processes that read the folders.
 
     Raises:
         InputError: A path is not a dump folder.

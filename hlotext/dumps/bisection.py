@@ -19,16 +19,16 @@ State = Literal["good", "precision", "wrong", "not run"]
 
 @attrs.frozen
 class Tried:
-    """A step, and the outcome of executing its text."""
+    """A dumped step, and the outcome of executing its module."""
 
     file: str
     """Name of the file."""
     state: State
-    """Outcome. `precision`: results differ, but not when all floats narrower than f32 are computed as f32."""
+    """Outcome. `precision` means that results differ only until floats narrower than f32 are widened to f32."""
     difference: float | None = None
-    """Largest relative difference from the results of the first text; None if not executed."""
+    """Largest relative difference from the results of the first file, or None if not executed."""
     why: str | None = None
-    """Reason why the file was not executed; None if it was executed."""
+    """Reason why the file was not executed, or None if it was executed."""
     is_new: bool = True
     """True if no earlier file has the same text."""
 
@@ -39,11 +39,11 @@ class Bisection:
 
     compilation: Compilation
     first: str | None
-    """File of the first text after which results stay wrong; None if the last text is right, or if none was executed."""
+    """The first file from which results stay wrong, or None if the last file is right or no file was executed."""
     good: str | None
-    """The last executed file before `first` with right results; None if `first` is None."""
+    """The last executed file before `first` with right results, or None if `first` is None."""
     between: tuple[str, ...]
-    """Files between the two that could not be executed; any of their passes may be at fault."""
+    """Files between `good` and `first` that could not be executed; any of their passes may be at fault."""
     transient: tuple[str, ...]
     """Files with wrong results that are followed by a file with right results."""
     precision: tuple[str, ...]
@@ -53,17 +53,17 @@ class Bisection:
 
     @property
     def is_clean(self) -> bool:
-        """True if no executed text computes a different result."""
+        """True if no executed file computes a different result."""
         return self.first is None and not self.transient
 
     @property
     def ran(self) -> int:
-        """Number of distinct texts that were executed."""
+        """Number of distinct module texts that were executed."""
         return sum(one.is_new and one.state != "not run" for one in self.tried)
 
     @property
     def distinct(self) -> int:
-        """Number of distinct texts."""
+        """Number of distinct module texts."""
         return sum(one.is_new for one in self.tried)
 
 
@@ -78,15 +78,15 @@ def bisect(
 ) -> Bisection:
     """Finds the first pass after which a module computes different values.
 
-    Each distinct text is compiled by jaxlib for CPU and executed with the same random arguments, in a child process
-    that may crash. Texts for several devices run as replicas, with arguments sharded as annotated; if the unpartitioned
-    program was not dumped, each device gets its own arguments except where shardings replicate them. Results are
-    compared with those of the first executed text and those of the last good one; if they differ, both texts are
-    executed again with wider floats.
+    Each distinct module text is compiled by jaxlib for CPU and executed with the same random arguments, in a child
+    process that may crash. Modules for several devices run as replicas, with arguments sharded as annotated. If the
+    unpartitioned program was not dumped, each device gets different arguments unless shardings replicate them. Results
+    are compared with those of the first executed module and of the last good one. If they differ, both are executed
+    again with wider floats.
 
     Args:
         folder: A dump folder with a dump of every pass, or one of its compilations.
-        rtol: Relative tolerance per element; elements below a hundredth of the largest are compared relative to that.
+        rtol: Tolerance per element, relative to its magnitude or to 1 % of the largest element, whichever is larger.
             None (the default) uses 0.01 if floats are narrower than f32, and 0.001 otherwise.
         seed: Seed of the three random sets of arguments.
         module: Name or number of a compilation. None (the default) tries all in order until one has a fault.

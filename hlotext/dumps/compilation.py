@@ -53,7 +53,7 @@ _BETWEEN = {"hlo-spmd": 1, "hlo-config": 2}
 
 
 class Compilation:
-    """The compilation of one module. Everything is read on access."""
+    """The compilation of one module. Files are read on access."""
 
     def __init__(self, number: int, folder: str, files: tuple[DumpFile, ...]) -> None:
         self.number = number
@@ -63,13 +63,14 @@ class Compilation:
         self.files = files
         """Files of the compilation, sorted by path."""
         self.earlier: Compilation | None = None
-        """The compilation that this one continues, if a pass created a new module with a number of its own; else None."""
+        """The compilation that this one continues, if a pass created a new module with a number of its own; else None.
+        """
         self._notes: list[Note] = []
         self._causes: dict[DeviceMesh | str | None, tuple[CollectiveCause, ...]] = {}
 
     @functools.cached_property
     def name(self) -> str:
-        """Name of the module, from the file names, else from the header of a text, else `module_NNNN`."""
+        """Name of the module, from the file names, a module header, or `module_NNNN` if neither has it."""
         names = Counter(file.name.module for file in self.files if file.name.module is not None)
         if names:
             return max(names, key=lambda name: (names[name], name))
@@ -84,7 +85,7 @@ class Compilation:
 
     @functools.cached_property
     def platform(self) -> str | None:
-        """`cpu`, `gpu` or `tpu`, from the names of files and pipelines; None if unknown."""
+        """`cpu`, `gpu` or `tpu`, from the names of files and pipelines, or None if unknown."""
         for file in self.files:
             suffix = file.name.suffix
             if file.name.state == "hlo-final" and not suffix.startswith("after_"):
@@ -102,28 +103,27 @@ class Compilation:
 
     @functools.cached_property
     def age(self) -> XlaAge:
-        """Age of the XLA version, from all files of the compilation; see `age_of` for a single text."""
+        """Age of the XLA version, from all files of the compilation. See `age_of` for a single module."""
         return dumps.age.age_of_compilation(self)
 
     def files_of(self, *kinds: str) -> tuple[DumpFile, ...]:
-        """Files of these kinds."""
+        """Returns the files of the given kinds."""
         return tuple(file for file in self.files if file.kind in kinds)
 
     @functools.cached_property
     def protos(self) -> Mapping[str, DumpFile]:
-        """Proto files of modules, by file-name stem, which they share with their texts."""
+        """Module protos, by the file-name stem that they share with the text files."""
         return {file.name.stem: file for file in self.files if file.kind == PROTO}
 
     # ---- states
 
     @functools.cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The states of the module in order: before optimization, after each dumped pass, and at the end.
+        """States of the module in order: before optimization, after each dumped pass, and at the end.
 
-        Includes the steps of the compilation that this one continues (`earlier`). Where there is only a proto, it is
-        used in place of the text. On TPU, the text after code generation follows the final one. XLA writes some states
-        twice, under different names (after partitioning and around buffer assignment). Such a second file is a step
-        only if no other file has the state.
+        Includes the steps of the compilation that this one continues (`earlier`). A proto is used where there is no
+        text. On TPU, the HLO after code generation follows the final HLO. XLA writes some states twice under different
+        names (after partitioning and around buffer assignment); the second file is skipped.
         """
         steps = self._own_files()
         if self.earlier is not None:
@@ -159,17 +159,17 @@ class Compilation:
 
     @property
     def first(self) -> Step | None:
-        """The step before optimization; None if it was not dumped."""
+        """The step before optimization, or None if it was not dumped."""
         return self._end("hlo-before")
 
     @property
     def last(self) -> Step | None:
-        """The step of the final text; None if the compilation ended early."""
+        """The step with the final HLO, or None if the compilation ended early."""
         return self._end("hlo-final")
 
     @property
     def before(self) -> hlo.Module | None:
-        """The module before optimization; None if it was not dumped.
+        """The module before optimization, or None if it was not dumped.
 
         Raises InputError if the file cannot be read, and HloSyntaxError if it is not valid HLO.
         """
@@ -177,93 +177,99 @@ class Compilation:
 
     @property
     def after(self) -> hlo.Module | None:
-        """The module after optimization; None if the compilation ended early.
+        """The module after optimization, or None if the compilation ended early.
 
         Raises InputError if the file cannot be read, and HloSyntaxError if it is not valid HLO.
         """
         return None if self.last is None else self.last.module
 
     def timeline(self, stage: str | None = None) -> Iterator[TimelineEntry]:
-        """Yields the steps, or those of one stage, with their changes and the time of their pass. Texts are not kept."""
+        """Yields the steps, optionally of one stage only, with their changes and pass times.
+
+        Modules are not kept in memory.
+        """
         return timeline(self, stage)
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Irregularities found so far, such as a missing text, dumps of two processes, or a damaged file."""
+        """Irregularities found so far, such as a missing file, dumps of two processes, or a damaged file."""
         return (*notes(self), *self._notes)
 
     # ---- where operations come from
 
     @functools.cached_property
     def identity(self) -> Identity:
-        """Identity of operations over all steps. Texts are read once and not kept.
+        """Identity of operations over all steps. Files are read once and not kept in memory.
 
-        `births`, `why`, `trace`, `introduced` and `copies` are views of it. Raises InputError if the dump cannot be
+        `births`, `why`, `trace`, `introduced` and `copies` are derived from it. Raises InputError if the dump cannot be
         read, and HloSyntaxError if it does not hold valid HLO.
         """
         return dumps.identity.Identity(self)
 
     def trace(self, name: str) -> tuple[Link, ...]:
-        """Operations before optimization that an instruction of the final text originates from, most likely first.
+        """Finds the operations before optimization that a final instruction originates from, most likely first.
 
-        A fusion originates from the operation it is named after, then from its results, then from everything inside it.
-        The confidence of a link is that of the weakest step, see `Link.rule`.
+        For a fusion, these are the operation it is named after, then its results, then everything inside it. The
+        confidence of a link is that of its weakest step; see `Link.rule`.
 
-        Empty if unknown. Raises LookupError if the name is not in the final text or if the text of either end is
-        missing, InputError if a file cannot be read, and HloSyntaxError if it is not valid HLO.
+        Returns an empty tuple if unknown. Raises LookupError if the name is not in the final HLO or if the HLO at
+        either end is missing, InputError if a file cannot be read, and HloSyntaxError if it is not valid HLO.
         """
         return self.identity.sources(name)
 
     def forward(self, name: str) -> tuple[Link, ...]:
-        """Final instructions that an instruction before optimization became, most likely first. The inverse of `trace`.
+        """Finds the final instructions that an instruction before optimization became, most likely first.
 
-        The `.instruction` of each link is in the final text. Raises the same errors as `trace`.
+        The inverse of `trace`: the `.instruction` of each link is in the final HLO. Raises the same errors as `trace`.
         """
         return self.identity.results(name)
 
     def introduced(self, name: str) -> Step | None:
-        """The step in which an instruction of the final text first appears, following renames.
+        """Returns the step in which an instruction of the final HLO first appears, following renames.
 
-        None if the final text has no instruction of this name. Raises InputError if the dump cannot be read, and
-        HloSyntaxError if it does not hold valid HLO.
+        Returns None if the final HLO has no instruction with this name. Raises InputError if the dump cannot be read,
+        and HloSyntaxError if it does not hold valid HLO.
         """
         birth = self.births([name]).get(name.removeprefix("%"))
         return None if birth is None else birth.step
 
     def births(self, names: Iterable[str]) -> dict[str, Birth]:
-        """For each name in the final text, the step where its operation first appears and its name there.
+        """Returns the step where each operation of the final HLO first appears, and its name there.
 
-        Names that the final text lacks are omitted.
+        Names that are not in the final HLO are omitted.
         """
         return self.identity.births(names)
 
     def why(self, name: str) -> Cause:
-        """The pass that introduced an instruction of the final text, and the cause, as far as the texts show it.
+        """Returns the pass that introduced an instruction of the final HLO, with the cause if the dumps show it.
 
-        Raises LookupError if the name is not in the final text, InputError if a file cannot be read, and HloSyntaxError
+        Raises LookupError if the name is not in the final HLO, InputError if a file cannot be read, and HloSyntaxError
         if it is not valid HLO.
         """
         return dumps.causes.causes(self, [name])[0]
 
     def copies(self) -> list[Cause]:
-        """The pass and cause of each copy and transpose that the final text executes. Raises the same errors as `why`."""
+        """Returns the pass and cause of each copy and transpose that the final HLO executes.
+
+        Raises the same errors as `why`.
+        """
         return dumps.causes.copies(self)
 
     def collectives(self, mesh: DeviceMesh | str | None = None) -> tuple[CollectiveCause, ...]:
-        """Explains the collectives of the final text, and suggests annotations that would avoid them.
+        """Explains the collectives of the final HLO, and suggests annotations that would avoid them.
 
-        Results are in the order of `analysis.communications(self.after)`. Reads the texts right before and after
-        partitioning, or the first and last texts if those were not dumped.
+        Results are in the order of `analysis.communications(self.after)`. Reads the HLO right before and after
+            partitioning, or the first and final HLO if those were not dumped.
 
         Args:
-            mesh: The mesh of the program: a `DeviceMesh`, or text such as `dp=2,tp=4` as for `parse_mesh`; None uses
-                the mesh that the texts name. Without a mesh, axes and PartitionSpecs are not reported.
+            mesh: The mesh of the program: a `DeviceMesh`, or text such as `dp=2,tp=4` as for `parse_mesh`. None uses
+                the mesh named in the dumps. Without a mesh, axes and PartitionSpecs are not reported.
 
         Raises:
-            LookupError: The compilation has no final text.
-            ValueError: The mesh is invalid, or its number of devices is not the module's.
-            InputError: The final text cannot be read.
-            HloSyntaxError: The final text is not valid HLO.
+            LookupError: The compilation has no final HLO.
+            ValueError: The mesh is invalid, or does not have the module's number of devices.
+            InputError: The final HLO cannot be read.
+            HloSyntaxError: The final HLO cannot be parsed.
         """
         if mesh not in self._causes:
             self._causes[mesh] = dumps.collectives.collectives(self, mesh)
@@ -273,7 +279,7 @@ class Compilation:
 
     @functools.cached_property
     def options(self) -> Options | None:
-        """Compile options and target device; None if not dumped."""
+        """Compile options and target device, or None if not dumped."""
         target, config = self.proto("gpu-target-config"), self.proto("module-config")
         debug = self._read("debug-options", sidecar_files.read_options)
         if debug is None and config is not None:
@@ -284,10 +290,10 @@ class Compilation:
 
     @functools.cached_property
     def chip(self) -> Chip | None:
-        """The chip that the module was compiled for, from the files next to the text; None if unknown.
+        """The chip that the module was compiled for, from files in the dump, or None if unknown.
 
-        Read from `target_arguments.txt` on TPU, and from the target config on GPU: its own, else that of the
-        compilation it continues. A chip unknown to this release is added to `notes`.
+        Read from `target_arguments.txt` on TPU, and on GPU from the target config of this compilation or of the one it
+        continues. A chip unknown to this release is added to `notes`.
         """
         if self.earlier is not None and not self.files_of("target-arguments", "gpu-target-config"):
             return self.earlier.chip
@@ -311,7 +317,7 @@ class Compilation:
 
     @functools.cached_property
     def passes(self) -> tuple[PassRun, ...]:
-        """All executed passes, dumped or not, with their times; empty without `metadata.textproto`."""
+        """All executed passes with their times, whether dumped or not; empty without `metadata.textproto`."""
         metadata = self.proto("pass-metadata")
         return () if metadata is None else sidecar_files.pass_runs(metadata)
 
@@ -322,7 +328,7 @@ class Compilation:
         return () if dump is None else tuple(sidecar_files.fusion_steps(dump))
 
     def fusion_decisions(self, kind: str, name: str) -> Sequence[FusionStep]:
-        """Priority-fusion decisions of one kind about a producer; for kind `fusion`, about the resulting fusion."""
+        """Returns priority-fusion decisions of one kind about a producer (for kind `fusion`, about the new fusion)."""
         return self._decisions.get((kind, name), ())
 
     @functools.cached_property
@@ -347,7 +353,7 @@ class Compilation:
 
     @functools.cached_property
     def thunks(self) -> Thunks | None:
-        """The thunk sequence that XLA listed, after its thunk passes if that was dumped; None if there is none."""
+        """The dumped thunk sequence, after XLA's thunk passes if available, or None if none was dumped."""
         for kind in ("thunk-sequence-after", "thunk-sequence"):
             for file in self.files_of(kind):
                 try:
@@ -358,9 +364,10 @@ class Compilation:
 
     @functools.cached_property
     def memory(self) -> Assignment | None:
-        """Buffer assignment of the final text as read from XLA's files; None if there are none.
+        """Buffer assignment of the final HLO as read from XLA's files, or None if there are none.
 
-        Values that the files lack (buffers, a value's own bytes) are None; `assign(compilation.after)` computes them.
+        Fields that the files lack (buffers, sizes of individual values) are None; `assign(compilation.after)` computes
+        them.
         """
         texts = {}
         for kind, suffix in _MEMORY_FILES.items():
@@ -378,7 +385,7 @@ class Compilation:
             return None
 
     def pass_run(self, step: Step) -> PassRun | None:
-        """The pass execution that wrote a step's file; None if it is not in the metadata."""
+        """Returns the pass execution that wrote a step's file, or None if it is not in the metadata."""
         return self._runs.get(step.file.name.path.rsplit("/", 1)[-1])
 
     @functools.cached_property
@@ -395,9 +402,9 @@ class Compilation:
         return None
 
     def proto(self, kind: str) -> TextMessage | None:
-        """The first file of a kind, parsed as a proto in text format; None if there is none.
+        """Returns the first file of a kind, parsed as a text-format proto, or None if there is no such file.
 
-        Truncation is added to `notes`.
+        A truncated file is reported in `notes`.
         """
 
         def read(text: str) -> TextMessage:

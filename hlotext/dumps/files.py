@@ -25,9 +25,9 @@ class DumpFile:
 
     _storage: Storage
     name: FileName
-    """Parsed name."""
+    """The parsed file name."""
     compilation: Compilation | None = None
-    """The compilation that the file belongs to; None for files not written by XLA."""
+    """The compilation that the file belongs to, or None for files not written by XLA."""
 
     @property
     def path(self) -> str:
@@ -36,17 +36,17 @@ class DumpFile:
 
     @property
     def archive(self) -> str | None:
-        """Path of the archive that contains it; None for a regular file."""
+        """Path of the archive that contains it, or None for a regular file."""
         return self._storage.archive(self.name.path)
 
     @property
     def kind(self) -> str:
-        """Name of the file's kind, one of `kinds`; `other` if unknown."""
+        """Kind of the file, one of `kinds`; `other` if unknown."""
         return self.name.kind.name
 
     @property
     def is_hlo(self) -> bool:
-        """True for the text of an HLO module, judging by the file name."""
+        """True if the file name is that of a module's HLO text."""
         return self.name.kind.is_hlo
 
     @property
@@ -55,13 +55,13 @@ class DumpFile:
         return self._storage.size(self.name.path)
 
     def read(self) -> bytes:
-        """Returns the decompressed bytes. Raises InputError."""
+        """Returns the decompressed bytes. Raises InputError if the file cannot be read."""
         return self._storage.read(self.name.path)
 
     def text(self) -> str:
-        """Content as text; bytes that are not UTF-8 become surrogates. A proto is printed as XLA's text.
+        """Returns the content as text. A module proto is printed as HLO text.
 
-        Raises InputError.
+        Bytes that are not UTF-8 become surrogates. Raises InputError if the file cannot be read.
         """
         if self.kind != PROTO:
             return decode(self.read())

@@ -27,7 +27,7 @@ _LIBTPU, _SHARDY = "module_", "shardy"
 
 @attrs.define(eq=False, repr=False)
 class DumpFolder:
-    """Contents of a dump folder. Opening it reads names only; texts are read on demand."""
+    """Contents of a dump folder. Opening it reads only file names; files are read on access."""
 
     path: str
     """Path of the folder or archive."""
@@ -36,7 +36,7 @@ class DumpFolder:
     compilations: tuple[Compilation, ...]
     """The compilations, sorted by subfolder and number."""
     notes: tuple[Note, ...] = ()
-    """Irregularities of the folder as a whole, such as files of two processes. See `Compilation.notes` for the rest."""
+    """Irregularities of the folder as a whole, such as files of two processes. See also `Compilation.notes`."""
 
     def __getitem__(self, key: str | int) -> Compilation:
         """Returns a compilation by number or by module name. Raises LookupError if there is none or several."""
@@ -57,7 +57,9 @@ class DumpFolder:
         raise LookupError(f"{self.path} holds no module {key}; {self._near(str(key))}")
 
     def _near(self, key: str) -> str:
-        """The modules that a name may mean: those in whose names it stands, else one spelled alike, else the first ones."""
+        """The modules that a name may mean: those in whose names it stands, else one spelled alike, else the first
+        ones.
+        """
         numbered = {f"{c.name} (number {c.number})": c.name for c in self.compilations}
         near = [shown for shown, name in numbered.items() if key and key.lower() in name.lower()]
         if 0 < len(near) <= _MOST_MEANT:
@@ -84,8 +86,8 @@ class DumpFolder:
 def open(place: str | os.PathLike[str]) -> DumpFolder:
     """Opens a dump: a folder with its subfolders, or an archive (.tar, .tar.gz, .tar.xz, .tar.zst).
 
-    For a file of a dump, opens its folder, limited to that file's compilation. Only names are read. Raises InputError
-    if there is nothing to read.
+    Given a file of a dump, opens its folder, limited to that file's compilation. Only file names are read. Raises
+    InputError if there is nothing to read.
     """
     path = os.fspath(place)
     if os.path.isdir(path):
@@ -132,7 +134,8 @@ def opened(storage: Storage, *, top_only: bool = False) -> DumpFolder:
 def _join(compilations: Sequence[Compilation]) -> None:
     """Finds the two halves of compilations in which a pass made a new module, as TPU's X64 elimination does.
 
-    The first half has a text before optimization and no final one, the second of the same name it is the other way round.
+    The first half has a text before optimization and no final one, the second of the same name it is the other way
+    round.
     """
     waiting: dict[tuple[str, str], Compilation] = {}
     for compilation in compilations:
@@ -166,8 +169,8 @@ def _separated(
 ) -> list[tuple[list[FileName], list[Note]]]:
     """The files of one number, apart where they are of several processes: these count from 0 each.
 
-    Modules of different names, or written at different times, are of different processes. What says neither belongs to all,
-    and is given to the one with most files.
+    Modules of different names, or written at different times, are of different processes. What says neither belongs to
+    all, and is given to the one with most files.
     """
     times = Counter(name.timestamp for name in group if name.timestamp is not None)
     by_time = len(times) > 1

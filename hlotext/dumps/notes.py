@@ -10,10 +10,11 @@ class Note:
     """An irregularity in a dump."""
 
     code: str
-    """`mixed-processes`, `no-final-text`, `cut-off`, `unreadable`, `overwritten`, `lying-name`, `other-compiler`, ..."""
+    """`mixed-processes`, `no-final-text`, `cut-off`, `unreadable`, `overwritten`, `lying-name`, `other-compiler`, ...
+    """
     message: str
     path: str = ""
-    """The file or module concerned; empty for the folder."""
+    """The affected file or module; empty for the folder as a whole."""
 
     def __str__(self) -> str:
         return self.message if not self.path or self.path in self.message else f"{self.path}: {self.message}"

@@ -1,7 +1,7 @@
 """Readers of side files: options, passes with times, the device, fusion decisions, autotuning, transfers.
 
-All are read without schemas, so a field that XLA renames is None or empty here, never an error. A truncated file yields its
-readable part.
+All are read without schemas, so a field that XLA renames is None or empty here, never an error. A truncated file yields
+its readable part.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ class Options:
     """Compile options and target device of a module."""
 
     debug: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Debug options that differ from their defaults: values by name, one per occurrence."""
+    """Debug options that differ from their defaults: the values of each option, one per occurrence."""
     target: TextMessage | None = None
-    """GPU and software versions (`GpuTargetConfigProto`); None if not dumped."""
+    """GPU and software versions (`GpuTargetConfigProto`), or None if not dumped."""
     config: TextMessage | None = None
-    """Configuration of the module (`HloModuleConfigProto`); None if not dumped."""
+    """Configuration of the module (`HloModuleConfigProto`), or None if not dumped."""
 
     def last(self, name: str) -> str | None:
-        """The last value of a debug option; None if it has its default."""
+        """Returns the last value of a debug option, or None if it has its default."""
         values = self.debug.get(name)
         return values[-1] if values else None
 
     @property
     def dumps_every_change(self) -> bool | None:
-        """True if a pass without a dump is known to have changed nothing, which requires `xla_dump_hlo_pass_re=.*`.
+        """True if passes without a dump are known to have changed nothing, or None if the options were not dumped.
 
-        With any other expression, exactly the matching passes are dumped, changed or not. None if the options were not
-        dumped.
+        This requires `xla_dump_hlo_pass_re=.*`. With any other expression, exactly the matching passes are dumped,
+        whether or not they changed the module.
         """
         if not self.debug:
             return None
@@ -57,7 +57,9 @@ class Options:
 
 
 def read_options(text: str, *, quotes: bool = False) -> dict[str, tuple[str, ...]]:
-    """The options of a `debug_options` or flag file, one a line, repeated ones collected; `quotes` keeps those of texts."""
+    """The options of a `debug_options` or flag file, one a line, repeated ones collected; `quotes` keeps those of
+    texts.
+    """
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         match = _OPTION.match(line.strip())
@@ -73,7 +75,7 @@ def read_options(text: str, *, quotes: bool = False) -> dict[str, tuple[str, ...
 
 @attrs.frozen
 class PassRun:
-    """An execution of a pass, from `HloModuleMetadataProto.pass_metadata`."""
+    """One execution of a pass, from `HloModuleMetadataProto.pass_metadata`."""
 
     number: int | None
     name: str
@@ -83,14 +85,14 @@ class PassRun:
     changed: bool
     """True if the pass reported a change."""
     start: int | None
-    """Start in microseconds since 1970, with the end in the next field; None if unknown."""
+    """Start in microseconds since 1970, or None if unknown."""
     end: int | None
     metrics: tuple[tuple[str, int], ...] = ()
     """Statistics reported by the pass, by name."""
 
     @property
     def milliseconds(self) -> float | None:
-        """Execution time including nested passes; None if unknown."""
+        """Execution time including nested passes, or None if unknown."""
         return None if self.start is None or self.end is None else (self.end - self.start) / 1000
 
 

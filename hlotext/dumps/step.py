@@ -21,7 +21,7 @@ UNKNOWN = "unknown"
 
 
 class Step:
-    """The module as dumped after one pass, or before or after all of them. Read on access."""
+    """The module as dumped before or after optimization, or after one pass. Read on access."""
 
     def __init__(self, compilation: Compilation, file: DumpFile, index: int) -> None:
         self.compilation = compilation
@@ -36,18 +36,19 @@ class Step:
         self.name: str = (
             file.name.suffix.removesuffix(".txt").removesuffix(".hlo.pb") if step is None else step.name
         )
-        """Name of the pass that had just run; for the first and final texts, that of the file: `before_optimizations`."""
+        """Name of the pass that had just run; for the first and final texts, that of the file: `before_optimizations`.
+        """
         self.next_pass: str | None = None if step is None else step.next
         """Name of the next pass of the pipeline, whether or not it ran; None if the file name does not state it."""
 
     @property
     def path(self) -> str:
-        """Path of the file, see `DumpFile.path`."""
+        """Path of the file; see `DumpFile.path`."""
         return self.file.path
 
     @property
     def is_pass(self) -> bool:
-        """True for the dump of a pass or of a pipeline's start; False for the first and the final module text."""
+        """True for the dump of a pass or of a pipeline's start; False for the first and the final HLO."""
         return self.number is not None
 
     @property
@@ -71,7 +72,9 @@ class Step:
 
     @functools.cached_property
     def changes(self) -> Changes:
-        """Changes since the previous step; empty for the first step. Only computations whose text differs are compared.
+        """Changes since the previous step; empty for the first step.
+
+        Only computations whose text differs are compared.
 
         Raises InputError if a file cannot be read, and HloSyntaxError if it is not valid HLO.
         """
@@ -84,7 +87,7 @@ class Step:
 
     @functools.cached_property
     def gone(self) -> Mapping[tuple[str, object], Sequence[str]]:
-        """Opcode and name of operations whose names disappear in this step, by op_name and stack frame.
+        """Opcodes and names of operations that disappear in this step, by op_name and stack frame.
 
         Raises InputError if a file cannot be read, and HloSyntaxError if it is not valid HLO.
         """
@@ -98,7 +101,7 @@ class Step:
         return found
 
     def release(self) -> None:
-        """Frees the module; it is read again on access."""
+        """Frees the module. It is read again on the next access."""
         self.__dict__.pop("module", None)
 
     def __repr__(self) -> str:

@@ -41,43 +41,43 @@ _PROBED = 65_536
 
 @attrs.frozen
 class ModuleFile:
-    """A file with a module, read on demand."""
+    """A file with a module, read on access."""
 
     path: str
     """Path as given or found."""
     file: DumpFile | None = None
-    """The file in its dump; None for a path that was given directly."""
+    """The file in its dump, or None for a path that was given directly."""
 
     @property
     def archive(self) -> str | None:
-        """Path of the archive that contains it; None for a regular file."""
+        """Path of the archive that contains it, or None for a regular file."""
         return self.file.archive if self.file is not None else None
 
     @property
     def compilation(self) -> Compilation | None:
-        """The compilation that the file belongs to; None if it was not dumped by XLA."""
+        """The compilation that the file belongs to, or None if it was not dumped by XLA."""
         return self.file.compilation if self.file is not None else None
 
     @property
     def label(self) -> str:
-        """Label in reports."""
+        """The path for display, preceded by the path of the archive, if any."""
         return self.path if self.archive is None else f"{self.archive}:{self.path}"
 
     @property
     def real_path(self) -> str | None:
-        """Path that `hlotext.load` can open; None if the file is in an archive."""
+        """Path that `hlotext.load` can open, or None if the file is in an archive."""
         return self.path if self.archive is None and self.path != "-" else None
 
     @property
     def age(self) -> XlaAge | None:
-        """XLA age from all files of the compilation; None if not dumped by XLA.
+        """Age of the XLA version, from all files of the compilation, or None if not dumped by XLA.
 
-        More precise than the age of the text alone.
+        More precise than the age determined from one file.
         """
         return self.compilation.age if self.compilation is not None else age_beside(self.path)
 
     def source(self) -> hlo.Source:
-        """The module text with its name. Raises InputError if it cannot be read."""
+        """Returns the module text with its name. Raises InputError if it cannot be read."""
         if self.file is None:
             return read_source(self.path)
         return hlo.Source(self.file.text(), self.label)
@@ -158,15 +158,15 @@ def _packed(archive: str, _: int) -> dict[str, Compilation]:
 def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last") -> Iterator[ModuleFile]:
     """Yields the modules in files, dump folders and archives, in the order given.
 
-    A file is used as it is, whatever its name; `-` is standard input. In a folder, XLA's files are recognized by name
-    and selected by `which`; any other file is used if it contains a module, except that a proto is skipped if there is
-    a text file of the same name, and a file named as a text before optimization is skipped if there is any other.
-    Everything else (memory reports, thunks, kernels, options) is skipped.
+    A file is used regardless of its name; `-` is standard input. In a folder, XLA's files are recognized by name and
+    selected by `which`. Any other file is used if it contains a module, except that a proto is skipped if there is a
+    text file with the same name, and a file named as HLO before optimization is skipped if there is any other. All
+    other files (memory reports, thunks, kernels, options) are skipped.
 
     Args:
         paths: Files, folders and archives.
-        which: Module texts to use from each compilation. `last` is the final text, or else the last one written; `ends`
-            is the first and the final text; `all` is every step.
+        which: Steps to use from each compilation. `last` is the final HLO, or else the last step written; `ends` is the
+            first and the final HLO; `all` is every step.
 
     Raises:
         InputError: A path does not exist, or an archive cannot be read.
@@ -182,7 +182,7 @@ def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last")
 
 
 def no_module(place: str) -> InputError:
-    """The error for a folder or archive without any module."""
+    """Creates the error for a folder or archive without modules."""
     return InputError(
         f"no module found in {place}: it has no HLO as text, .hlo.pb or .hlo.json; XLA_FLAGS=--xla_dump_to=DIR dumps it"
     )
@@ -210,7 +210,8 @@ def _of_folder(folder: DumpFolder, which: Which) -> Iterator[ModuleFile]:
 def _loose(files: Sequence[DumpFile], *, without_traces: bool) -> list[ModuleFile]:
     """The modules in files without XLA's names.
 
-    Protos only of modules whose text is not there, and traces, which hold the programs that ran, where there is nothing else.
+    Protos only of modules whose text is not there, and traces, which hold the programs that ran, where there is nothing
+    else.
     """
     found: list[ModuleFile] = []
     protos: list[ModuleFile] = []

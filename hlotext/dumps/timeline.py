@@ -26,11 +26,11 @@ class TimelineEntry:
 
     step: Step
     changes: Changes | None
-    """Changes of the step; None if its text or the previous text cannot be read."""
+    """Changes in the step, or None if its HLO or that of the previous step cannot be read."""
     milliseconds: float | None
-    """Time of the pass, including nested passes; None if unknown."""
+    """Time of the pass, including nested passes, or None if unknown."""
     note: Note | None = None
-    """Irregularity of the step's text; None if there is none."""
+    """Irregularity of the step's file, or None if there is none."""
 
     @property
     def is_quiet(self) -> bool:
@@ -77,7 +77,9 @@ _LONGEST_ROUND = 8
 
 
 def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[TimelineEntry]:
-    """The steps of a compilation, or of one stage of it, each compared with the step before. Two texts are held at a time."""
+    """The steps of a compilation, or of one stage of it, each compared with the step before. Two texts are held at a
+    time.
+    """
     before: identity.State | None = None
     for step in compilation.steps:
         run = compilation.pass_run(step)

@@ -1,8 +1,8 @@
-"""The gate: every write of a node is validated, converted, recorded, and can be taken back. Importing this installs it.
+"""Validated editing of modules: every edit is checked, recorded and can be undone. Importing this package enables it.
 
-A setter or editing method of a node calls the function of `gate` of its name. That converts the value (`values`), checks what
-the edit must prove (`members`, `asynchronous`), applies it through the module's journal (`journal`), which notes how to undo
-each step, and judges what may have become wrong (`judge`): if something has, the journal is rolled back.
+Setters and editing methods of nodes call the function with the same name in `gate`. It converts the value (`values`),
+checks preconditions (`graph_checks`, `asynchronous`), applies the edit through the module's journal (`journal`), which
+records how to undo each step, and validates the result (`validation`). If validation fails, the journal is rolled back.
 """
 
 from __future__ import annotations

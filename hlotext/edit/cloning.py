@@ -30,7 +30,8 @@ def clone_instruction(
 ) -> Instruction:
     """Clones an instruction after the original, or before another instruction of its computation.
 
-    The name is derived from the original's (XLA appends `.clone`). Raises EditError.
+    The name is derived from the original's (XLA appends `.clone`). Raises EditError for parameters, for
+    parts of asynchronous operations, and for instructions outside a computation.
     """
     computation = instruction.computation
     if computation is None:

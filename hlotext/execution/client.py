@@ -31,12 +31,12 @@ NEEDS_JAX = "running modules needs an extra: pip install 'hlotext[jax]'"
 
 @attrs.frozen(eq=False)  # arrays have no truth
 class Ran:
-    """Outcome of executing a text."""
+    """Outcome of executing a module."""
 
     results: tuple[Arrays, ...] = ()
     """Result arrays for each set of arguments; with several devices, stacked along the first dimension."""
     error: str | None = None
-    """Reason why the module was not executed; None if it was executed."""
+    """Reason why the module was not executed, or None if it was executed."""
     has_died: bool = False
     """True if the process crashed or timed out."""
     seconds: tuple[float, ...] = ()
@@ -44,7 +44,7 @@ class Ran:
 
 
 class Runner:
-    """Executes texts with the same sets of arguments. A context manager that owns a child process and temporary files.
+    """Executes modules with the same sets of arguments, in a child process. A context manager.
 
     >>> with Runner(devices=1) as runner:                                     # doctest: +SKIP
     ...     ran = runner.run(plain(module), [[numpy.zeros(4, "f4")]])
@@ -72,7 +72,7 @@ class Runner:
         self._folder.cleanup()
 
     def run(self, module: PlainModule, inputs: Sequence[Arrays]) -> Ran:
-        """Compiles a text and executes it with each set of arguments. If that fails, the result has the reason."""
+        """Compiles a module and executes it with each set of arguments. If that fails, the result has the reason."""
         self._count += 1
         text = Path(self._folder.name, f"{self._count}.hlo")
         write_text(text, module.text)

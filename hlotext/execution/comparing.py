@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 _FLOOR = 0.01
-"""Elements smaller than this part of the largest one count as if they were as large: what is left of sums that cancel."""
+"""Elements smaller than this part of the largest one count as if they were as large: what is left of sums that cancel.
+"""
 
 
 def difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
-    """Largest relative difference between corresponding elements.
+    """Returns the largest relative difference between corresponding elements.
 
     0 for identical bits. Infinite for different sizes or types, for integers and booleans that differ, and if only one
     of two elements is finite or they are different infinities. NaN equals NaN.
@@ -45,7 +46,7 @@ def device_difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], devices:
 def distance(
     a: Sequence[Sequence[np.ndarray[Any, Any]]], b: Sequence[Sequence[np.ndarray[Any, Any]]]
 ) -> float:
-    """Largest `difference` over all results and argument sets.
+    """Returns the largest `difference` over all results and sets of arguments.
 
     Infinite if `a` and `b` have different numbers of results or argument sets.
     """

@@ -20,9 +20,9 @@ TOLERANCE = 0.01
 def largest_difference(
     before: Module, after: Module, *, seed: int = 0, devices: int | None = None, timeout: float = 120.0
 ) -> float:
-    """Largest relative difference between the results of two modules on random arguments.
+    """Returns the largest relative difference between the results of two modules on random arguments.
 
-    Floats narrower than f32 are widened. On several devices, each has its own arguments (see `execution.run`), and
+    Floats narrower than f32 are widened. With several devices, each gets different arguments (see `execution.run`), and
     results are compared device by device; `devices=1` executes programs before partitioning as they are. Infinite if
     arguments or results have different types. Raises NotExecutable, with the reason, if a module cannot be executed.
     """
@@ -90,8 +90,8 @@ def first_change(
 ) -> str | None:
     """The first of `count` rewrites that changed a result, in a sentence; None if the results agree.
 
-    `after_so_many` returns the module after the first n rewrites, and the name of the last of them. Found by bisection, in
-    log2(count) runs. Warns about a module that cannot be executed.
+    `after_so_many` returns the module after the first n rewrites, and the name of the last of them. Found by bisection,
+    in log2(count) runs. Warns about a module that cannot be executed.
     """
     try:
         with Reference(before) as reference:

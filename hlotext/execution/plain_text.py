@@ -1,8 +1,8 @@
 """A module of any stage as plain HLO text that jaxlib's CPU client compiles.
 
 Layouts, tiles, memory spaces, schedules, control dependencies and backend configurations go. Fusions become calls,
-asynchronous pairs what they wrap, bitcasts moves of elements, mixed precisions conversions, known custom calls what they
-compute.
+asynchronous pairs what they wrap, bitcasts moves of elements, mixed precisions conversions, known custom calls what
+they compute.
 """
 
 from __future__ import annotations
@@ -120,15 +120,15 @@ class PlainModule:
 
     text: str
     parameters: tuple[Shape, ...]
-    """Parameter arrays, tuples flattened, without layouts, in the types of the original module."""
+    """Parameter arrays in the types of the original module, without layouts, with tuples flattened."""
     taken: tuple[Shape, ...]
-    """Parameter arrays in the types of the plain text."""
+    """Parameter arrays in the types of the converted module."""
     results: tuple[Shape, ...]
-    """Result arrays in the types of the plain text."""
+    """Result arrays in the types of the converted module."""
     devices: int
     """Number of devices (replicas) that execute it."""
     pieces: tuple[tuple[int, ...], ...] = ()
-    """For each parameter array, the number of the piece that each device holds (`parts.pieces`)."""
+    """For each parameter array, the index of the shard that each device holds (`parts.pieces`)."""
 
 
 def plain(module: Module, *, wide: bool = False, devices: int | None = None) -> PlainModule:
@@ -137,21 +137,21 @@ def plain(module: Module, *, wide: bool = False, devices: int | None = None) -> 
     Args:
         module: A module of any stage. It is not modified.
         wide: Widen floats narrower than f32 to f32.
-        devices: Number of devices. Use 1 for a program before partitioning, whatever the header says, and another
-            number for module text that does not state it. A program with `shard_map` regions runs on the devices of
-            their mesh, all with the same arguments.
+        devices: Number of devices. Use 1 for a program before partitioning, whatever the header says, and the actual
+            number if the module text does not state it. A program with `shard_map` regions runs on the devices of their
+            mesh, all with the same arguments.
 
     Returns:
-        The module text, with the types of its arguments and results.
+        The converted module, with the types of its arguments and results.
 
     Raises:
-        NotExecutable: An instruction cannot be executed on CPU, or its meaning is unknown; the message names it.
+        NotExecutable: An instruction cannot be executed on CPU, or its semantics are unknown. The message names it.
     """
     return _Writer(module, WIDENED if wide else {}, devices).module()
 
 
 def narrow_types(module: Module) -> frozenset[ElementType]:
-    """Floating-point types narrower than f32 that the module computes with."""
+    """Returns the floating-point types narrower than f32 that the module computes with."""
     expect_module(module)
     return frozenset(
         leaf.element_type

@@ -24,7 +24,7 @@ class RuleCheck:
     name: str
     line: int
     problem: str = ""
-    """Problem with the rule; empty if it fires on its example and preserves the results."""
+    """Problem found; empty if the rule fires on its example and preserves the results."""
     fired: int = 0
 
 

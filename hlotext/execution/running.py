@@ -24,10 +24,10 @@ class Execution:
     results: Arrays
     """The results with tuples flattened; with several devices, stacked along a new first dimension."""
     seconds: float
-    """Run time on this CPU, which does not predict other devices."""
+    """Run time on this CPU, which says nothing about other devices."""
     devices: int
     plain: PlainModule
-    """The module text that was executed."""
+    """The converted module that was executed."""
 
 
 def run(
@@ -42,12 +42,11 @@ def run(
     """Executes a module of any stage and platform on jaxlib's CPU client, in a child process that may crash.
 
     Args:
-        module: The module. Backend-specific instructions are expanded if their meaning is known, else removed.
+        module: The module. Backend-specific instructions are expanded if their semantics are known, otherwise removed.
         arguments: Arrays for the parameters of the entry, with tuples flattened. None (the default) uses random arrays.
             With several devices, either all get the same array, or each gets its own, stacked along a new first
-            dimension. Random arguments differ between devices unless the parameter's sharding (or
-            `parameter_replication`) says that they are replicated. A parameter without a sharding differs too, except
-            integer and boolean scalars, which may control loops.
+            dimension. Random arguments differ between devices unless the parameter is replicated by its sharding or by
+            `parameter_replication`, or is an integer or boolean scalar without a sharding, which may control loops.
         seed: Seed of the random arguments.
         wide: Widen floats narrower than f32 to f32.
         devices: Number of devices; use 1 for a program before partitioning. None (the default) uses the number in the

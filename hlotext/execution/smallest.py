@@ -1,4 +1,6 @@
-"""The smallest pair of texts that still differ: one operation, or few, out of two modules that compute different results."""
+"""The smallest pair of texts that still differ: one operation, or few, out of two modules that compute different
+results.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,12 @@ _DEEPEST = 8
 
 @attrs.frozen
 class DifferingPair:
-    """Two modules with the same arguments and different results."""
+    """A pair of small modules whose results differ for the same arguments."""
 
     before: Module
     after: Module
     name: str
-    """Name of the instruction of `after` at which they differ, as in the given module."""
+    """Name in the original module of the instruction at which `after` differs."""
     difference: float
     """Largest relative difference on random arguments drawn from `seed`."""
     seed: int
@@ -56,7 +58,7 @@ def smallest_difference(
 ) -> DifferingPair:
     """Isolates the first instruction at which two modules with equal arguments differ, as the smallest pair of modules.
 
-    Fusions are inlined; then instructions are executed side by side, paired by what they compute rather than by name.
+    Fusions are inlined; then instructions are executed side by side, paired by the value they compute, not by name.
     Instructions before the first difference become parameters, and callees that differ on their own (bodies of calls
     and loops) are isolated in the same way. If the difference only occurs for the program's own values, the
     instructions that compute them are kept.
@@ -209,7 +211,9 @@ class _Runs:
     def _around(
         self, first: tuple[Instruction, Instruction], agreeing: Sequence[tuple[Instruction, Instruction]]
     ) -> Iterator[tuple[Module, Module]]:
-        """Pairs to try, the smallest first: bodies that differ, the operation alone, the operation with all that it needs."""
+        """Pairs to try, the smallest first: bodies that differ, the operation alone, the operation with all that it
+        needs.
+        """
         makers = [one.operands[0] if one.opcode == "get-tuple-element" else one for one in first]
         bodies = [one.called_computations for one in makers]
         if len(bodies[0]) == len(bodies[1]) and makers[0].opcode == makers[1].opcode:

@@ -1,4 +1,4 @@
-"""Findings in a text or module: severity, location and the error to raise. Independent of who reports them."""
+"""Findings in HLO text or modules, shared by parser, verifier and linter: severity, location, errors."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ class Severity(enum.Enum):
     """Severity of a diagnostic."""
 
     ERROR = "error"
-    """The input is not HLO, or is HLO that XLA rejects."""
+    """The input is not HLO, or XLA rejects it."""
     WARNING = "warning"
     """Accepted by XLA, but probably unintended."""
     NOTE = "note"
-    """Something unknown to this release and kept verbatim, or useful information."""
+    """Useful information, or syntax unknown to this release that is kept verbatim."""
 
 
 class TermError(Exception):
@@ -35,7 +35,7 @@ class TermError(Exception):
 
 
 class HloSyntaxError(sending.Whole, ValueError):
-    """The text is not valid HLO. `str()` is the full report: location, message, source line with a caret, and help."""
+    """HLO text is invalid. `str()` is the full report: location, message, source line with a caret, and help."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(str(diagnostic))

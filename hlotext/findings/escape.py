@@ -1,11 +1,11 @@
-"""The one place through which text of a module goes out, so that nothing of it acts where it is shown.
+"""Escaping of untrusted module text for terminals, HTML, markdown and CI servers.
 
-A dump is untrusted: names of operations, files and targets may hold escape sequences of terminals, commands of CI servers,
-images, links and mentions. Each function is for one medium and takes any text. What could act is replaced or quoted; what
-cannot stays as it is, so that nearly all texts come back unchanged.
+Dumps are untrusted: names of operations, files and targets may contain terminal escape sequences, CI commands, images,
+links and mentions. Each function handles one medium and accepts any text. Active content is replaced or quoted; all
+other text, and so nearly every name, is returned unchanged.
 
-Text that is the product of a command, such as a formatted module, is not shown but handed on: it goes out byte for byte,
-and through `lines` where it is written to a terminal.
+The product of a command, such as a formatted module, is written byte for byte, or through `lines` if written to a
+terminal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _COMMAND = lazy_regex(r"#(?=#(?:\[|vso\[|teamcity\[))|^(\s*):(?=:)", re.MULTILIN
 
 
 def line(text: str) -> str:
-    """The text on one line of a terminal or a log: blanks and line ends become one blank, what a terminal may obey U+FFFD."""
+    """The text on one line of a terminal or a log: blanks and line ends become one blank, what a terminal may obey
+    U+FFFD.
+    """
     if not text.isprintable():
         text = "".join(c if c.isprintable() else REPLACEMENT for c in " ".join(text.split()))
     return _without_commands(text)
@@ -65,7 +67,9 @@ def _shown(text: str) -> str:
 
 
 def _without_commands(text: str) -> str:
-    """The same, but no line is a command: https://docs.github.com/actions/reference/workflow-commands-for-github-actions."""
+    """The same, but no line is a command:
+    https://docs.github.com/actions/reference/workflow-commands-for-github-actions.
+    """
     if "##" not in text and "::" not in text:
         return text
     return _COMMAND().sub(lambda match: (match[1] or "") + REPLACEMENT, text)
@@ -124,7 +128,9 @@ def markdown_code(text: str) -> str:
 
 
 def html(text: str) -> str:
-    """Text between tags or in a quoted attribute of HTML, SVG or XML, lines and tabs kept. Not for the target of a link."""
+    """Text between tags or in a quoted attribute of HTML, SVG or XML, lines and tabs kept. Not for the target of a
+    link.
+    """
     if text.isalnum():  # as the numbers in pictures
         return text
     text = lines(text)

@@ -37,7 +37,9 @@ class Facts:
 
 @attrs.frozen
 class RepairOutcome:
-    """A module before and after its repair, made in a copy of the text. Estimates of `hlotext.cost` and `hlotext.memory`."""
+    """A module before and after its repair, made in a copy of the text. Estimates of `hlotext.cost` and
+    `hlotext.memory`.
+    """
 
     edit: str
     """The edit that was made; empty if none fits."""
@@ -53,10 +55,7 @@ class RepairOutcome:
 
 @attrs.frozen(repr=False)
 class Finding(Value):
-    """A message about one place in HLO text, with a severity and a stable code.
-
-    `Diagnostic` is an alias of this class.
-    """
+    """A message about a location in HLO text, with a severity and a stable code. `Diagnostic` is an alias."""
 
     code: str
     """Stable code such as `X101`."""
@@ -64,58 +63,53 @@ class Finding(Value):
     message: str
     """The problem, in one sentence without a full stop."""
     span: Span
-    """Location of the finding; the header, for findings about a whole module."""
+    """Location of the finding. Findings about a whole module are located at its header."""
     help: str = ""
     """Suggested remedy; empty if there is none."""
     related: tuple[tuple[str, Span], ...] = ()
-    """Other relevant locations with a label, such as the first definition of a name."""
+    """Labels and locations of related text, such as the first definition of a name."""
     source: Source | None = attrs.field(default=None, repr=False, eq=False)
-    """The text that spans refer to, which for edited or built modules is the op line as printed. None when detached."""
+    """The text that spans refer to; None when detached. For edited or built modules, the op line as printed."""
     instruction: Instruction | None = attrs.field(default=None, repr=False, eq=False)
-    """The instruction at fault;
-
-    None for syntax errors, for findings not about a single instruction, and when detached.
+    """The instruction at fault, or None if not about a single instruction, for syntax errors, and when detached.
     """
     related_instructions: tuple[Instruction, ...] = attrs.field(default=(), repr=False, eq=False)
-    """Other relevant instructions, such as an operand of the wrong shape; empty for syntax errors and when detached."""
+    """Other instructions involved, such as an operand of the wrong shape; empty for syntax errors and when detached."""
 
     rule: str = attrs.field(default="", kw_only=True)
     """Name of the lint rule, such as `all-gather-in-loop`; empty outside the linter."""
     module: str = attrs.field(default="", kw_only=True)
     """Name of the module; empty if unknown."""
     frame: StackFrame | None = attrs.field(default=None, kw_only=True)
-    """The responsible Python frame, set by the linter; None if unknown."""
+    """The responsible Python frame, set by the linter, or None if unknown."""
     checkout: tuple[str, int] | None = attrs.field(default=None, kw_only=True)
-    """File, relative to the source root, and line of the responsible Python code; None if unknown."""
+    """File, relative to the source root, and line of the responsible Python code, or None if unknown."""
     bytes: int | None = attrs.field(default=None, kw_only=True)
-    """Bytes of traffic per run of the module (loops as stated in `basis`), or bytes of live memory; None if unknown."""
+    """Bytes of traffic per run of the module, or of live memory (see `is_held`), or None if unknown."""
     flops: int | None = attrs.field(default=None, kw_only=True)
-    """FLOPs per run of the module, with loops as stated in `basis`; None if unknown."""
+    """FLOPs per run of the module, or None if unknown."""
     waste: str = attrs.field(default="", kw_only=True)
-    """Kind of waste, one of `hlotext.lint.WASTES`: `again`, `copied`, `sent`, `waited`, `held`, `dense`, `wide`, `small`,
-    `host`. Empty outside the linter, and for findings without a cost.
+    """Kind of waste, a key of `hlotext.lint.WASTES`; empty outside the linter, and for findings without a cost.
     """
     seconds: float | None = attrs.field(default=None, kw_only=True)
-    """Estimated time saved per run of the module by the repair, over all places; None if unknown."""
+    """Estimated seconds per run of the module that the repair saves, over all locations, or None if unknown."""
     peak_bytes: int | None = attrs.field(default=None, kw_only=True)
-    """Estimated reduction of peak memory by the repair; None if unknown."""
+    """Estimated bytes by which the repair reduces peak memory, or None if unknown."""
     is_at_most: bool = attrs.field(default=False, kw_only=True)
-    """True if the savings are upper bounds, since the compiler's result for the repaired program is unknown."""
+    """True if the savings are upper bounds, since the compiler may do something else with the repaired program."""
     share: float = attrs.field(default=0.0, kw_only=True)
-    """Savings as a fraction: the larger of seconds relative to the step and bytes relative to the peak.
-
-    Sort key of findings.
+    """Relative saving, the sort key of findings: the larger of the fractions of step time and of peak memory.
     """
     is_share_of_peak: bool = attrs.field(default=False, kw_only=True)
-    """True if `share` is a fraction of the peak, False if of the step."""
+    """True if `share` is a fraction of peak memory, False if of step time."""
     basis: str = attrs.field(default="", kw_only=True)
-    """Basis of the estimates: `h100`; `v5e (default chip), assuming 32 iterations for 2 loops of unknown trip count`."""
+    """Chip and assumptions: `h100`; `v5e (default chip), assuming 32 iterations for 2 loops of unknown trip count`."""
     is_held: bool = attrs.field(default=False, kw_only=True)
     """True if `bytes` is live memory, False if it is traffic per run."""
     places: int = attrs.field(default=1, kw_only=True)
-    """Number of places with the same cause; costs are totals over all of them."""
+    """Number of locations with the same cause. Costs are totals over all of them."""
     other_lines: tuple[int, ...] = attrs.field(default=(), kw_only=True)
-    """Lines of the first few other places."""
+    """Lines of the first few other locations."""
     fix: str = attrs.field(default="", kw_only=True)
     """Pass that fixes the finding without changing results; empty if there is none."""
     what_if: RepairOutcome | None = attrs.field(default=None, kw_only=True)
@@ -123,7 +117,7 @@ class Finding(Value):
     fingerprint: str = attrs.field(default="", kw_only=True)
     """Stable identifier across recompilations; empty if none can be computed."""
     other_fingerprints: tuple[str, ...] = attrs.field(default=(), kw_only=True)
-    """Fingerprints of the other places."""
+    """Fingerprints of the other locations."""
     former_fingerprints: tuple[str, ...] = attrs.field(default=(), kw_only=True, eq=False, repr=False)
     """Fingerprints under codes of earlier releases, for matching old baselines."""
     _facts: Facts | None = attrs.field(default=None, kw_only=True, repr=False, eq=False)
@@ -187,7 +181,7 @@ class Finding(Value):
 
     @property
     def facts(self) -> Facts:
-        """Instruction names and source excerpts that reports print with the finding."""
+        """Instruction names and source excerpts for reports."""
         if self._facts is not None:
             return self._facts
         instruction = self.instruction
@@ -211,11 +205,13 @@ class Finding(Value):
         )
 
     def detached(self) -> Finding:
-        """A copy without references to nodes or source text. It can be pickled, and outlives the module."""
+        """Returns a copy without references to nodes or source text, which can be pickled and outlives the module."""
         return attrs.evolve(self, source=None, instruction=None, related_instructions=(), facts=self.facts)
 
     def __str__(self) -> str:
-        """The full report: location, message, source line with caret, related locations, help. Safe in terminals and logs."""
+        """The full report: location, message, source line with caret, related locations, help. Safe in terminals and
+        logs.
+        """
         file, facts = escape.line(self.file), self.facts
         message = escape.line(self.message)
         out = [f"{file}:{self.line}:{self.column}: {self.severity.value}[{self.code}]: {message}"]
@@ -250,16 +246,16 @@ def _listed(found: Sequence[Finding], left_out: int = 0) -> str:
 
 @attrs.frozen
 class ParseResult:
-    """Result of error-tolerant parsing: the module as far as it could be read, and all diagnostics."""
+    """Result of error-tolerant parsing: everything that could be parsed, and all diagnostics."""
 
     module: Module
     """The (first) module."""
     diagnostics: tuple[Finding, ...]
-    """Errors and notes, in the order of the text."""
+    """Errors and notes, in text order."""
     modules: tuple[Module, ...] = ()
     """All modules in the input."""
     left_out: int = 0
-    """Number of dropped diagnostics; only the first 1,000 errors and the first 1,000 notes are kept."""
+    """Number of diagnostics dropped beyond the first 1,000 errors and 1,000 notes."""
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         modules = "\n".join(map(repr, self.modules or (self.module,)))

@@ -1,4 +1,4 @@
-"""Bridges to other software; each needs an extra of its own."""
+"""Bridges to other software. Each needs its own extra."""
 
 from typing import TYPE_CHECKING
 

@@ -32,7 +32,7 @@ def found(module: str, path: str) -> Any:
 
 
 class Uncopied:
-    """A frozen value that is its own copy, whatever functions it holds."""
+    """A frozen value that copies to itself, so that it may hold functions that cannot be copied."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class Uncopied:
 
 
 class Whole:
-    """An error that another process gets as it was raised, whatever its `__init__` takes, which Python hands the text."""
+    """An error that survives pickling, regardless of the signature of its `__init__`."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
-"""Memory layout of arrays: positions, byte offsets and sizes of elements, with all tiles and padding.
+"""Memory layout of arrays: element positions, byte offsets and sizes, including all tiles and padding.
 
-Functions take a `Shape` and are exact, or raise `LayoutError` naming the invalid part of the shape. A position counts
-elements from the start of the array's memory, an offset bits or bytes.
+Functions take a `Shape`. Results are exact; an invalid shape raises `LayoutError`, which names the invalid part. A
+position counts elements from the start of the array's memory, an offset counts bits or bytes.
 """
 
 import importlib

@@ -26,7 +26,7 @@ def _same_type(a: Shape, b: Shape, ignore_element_type: bool) -> bool:
 def transpose_is_bitcast(
     source: Shape, target: Shape, permutation: Sequence[int], *, ignore_element_type: bool = False
 ) -> bool:
-    """True if the transpose with `target.dimensions[i] = source.dimensions[permutation[i]]` moves no element.
+    """Returns True if the transpose with `target.dimensions[i] = source.dimensions[permutation[i]]` moves no element.
 
     Corresponds to XLA's `TransposeIsBitcast`. Returns False if the sizes do not match such a transpose. Raises
     LayoutError for invalid layouts.
@@ -43,7 +43,7 @@ def transpose_is_bitcast(
 
 
 def reshape_is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = False) -> bool:
-    """True if a reshape leaves every element in place.
+    """Returns True if a reshape leaves every element in place.
 
     Corresponds to XLA's `ReshapeIsBitcast`, and takes time linear in the rank. In either shape, one step along each
     dimension longer than 1 must have the same stride in memory as the same row-major step in the other shape. Always
@@ -83,7 +83,7 @@ def _row_major_strides(dimensions: tuple[int, ...]) -> list[int]:
 
 
 def deduce_transpose_dimensions(source: Shape, target: Shape) -> Permutation | None:
-    """The permutation that makes the transpose from `source` to `target` a bitcast; None if there is none.
+    """Returns the permutation for which the transpose from `source` to `target` is a bitcast, or None if there is none.
 
     Corresponds to XLA's `DeduceTransposeDimensionsForBitcast`. Element types are not compared.
     """
@@ -98,7 +98,7 @@ def deduce_transpose_dimensions(source: Shape, target: Shape) -> Permutation | N
 
 
 def is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = False) -> bool:
-    """True if a single reshape or transpose that moves no data leads from `source` to `target`.
+    """Returns True if a single reshape or transpose converts `source` to `target` without moving data.
 
     Corresponds to XLA's `IsReshapeOrTransposeBitcast`. There are other bitcasts; see `decompose_bitcast`.
     """
@@ -138,7 +138,7 @@ BitcastDecomposition = BitcastReshape | BitcastTranspose | BitcastTransposeResha
 
 
 def decompose_bitcast(source: Shape, target: Shape) -> BitcastDecomposition | None:
-    """Decomposes a bitcast into a reshape, else a transpose, else a transpose, a reshape and another transpose.
+    """Decomposes a bitcast into a reshape, a transpose, or a transpose, a reshape and another transpose.
 
     Corresponds to XLA's `DecomposeBitcast`. Element types and tiles are not compared. Returns None if the element
     counts differ, in which case there is no bitcast (XLA aborts).
@@ -166,7 +166,7 @@ def decompose_bitcast(source: Shape, target: Shape) -> BitcastDecomposition | No
 
 
 def align_layouts(source: Shape, target: Shape) -> Shape | None:
-    """Returns `target` with the layout that makes the reshape from `source` a bitcast; None if there is none.
+    """Returns `target` with the layout that makes the reshape from `source` a bitcast, or None if there is none.
 
     As in XLA's `AlignLayouts`, dimensions of size 1 become the most major, in descending order. Only the order of
     dimensions is set, and the existing layout of `target` is ignored. Returns None if the element counts differ, and

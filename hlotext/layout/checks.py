@@ -35,7 +35,7 @@ def _kind(shape: Shape) -> str:
 
 @weighted_cache(1 << 12)
 def layout_of(shape: Shape) -> Layout:
-    """The validated layout of an array shape; the descending layout if it has none.
+    """Validates and returns the layout of an array shape, by default the descending layout.
 
     Raises LayoutError if XLA's `LayoutUtil::ValidateLayoutForShape` or `ShapeUtil::ValidateShape` would fail, and for
     an unbounded dimension, which has no memory layout.

@@ -18,7 +18,7 @@ _BESIDE_ORDER = frozenset(_COMPARED) - {"minor_to_major", "split_configs"}
 
 
 def layouts_equal(a: Layout, b: Layout, *, minor_to_major_only: bool = False) -> bool:
-    """XLA's `Layout::Equal`: compares everything except the metadata prefix `M(n)` and the level types.
+    """Compares layouts as XLA's `Layout::Equal` does, ignoring the metadata prefix `M(n)` and the level types.
 
     `minor_to_major_only` compares the order of dimensions and, as in XLA, the split configs.
     """
@@ -45,7 +45,7 @@ class Relation:
     """Compare only the dimension order of layouts."""
 
     def holds(self, a: Shape, b: Shape) -> bool:
-        """True if two shapes are equal under this relation."""
+        """Returns True if two shapes are equal under this relation."""
         if a is b:
             return True
         if a.tuple_shapes or b.tuple_shapes or not (a.is_array and b.is_array):
@@ -84,20 +84,20 @@ _COMPATIBLE_KIND = attrs.evolve(_COMPATIBLE_IGNORING_TYPE, ignore_dimensions=Tru
 
 
 def shapes_equal(a: Shape, b: Shape) -> bool:
-    """XLA's `ShapeUtil::Equal`: element types, sizes, dynamic flags, and layouts by `layouts_equal`.
+    """Compares element types, sizes, dynamic flags and layouts as XLA's `ShapeUtil::Equal` does.
 
-    A missing layout is taken as the default one.
+    Layouts are compared by `layouts_equal`; a missing layout is treated as the default layout.
     """
     return _EQUAL.holds(a, b)
 
 
 def equal_ignoring_element_type(a: Shape, b: Shape) -> bool:
-    """XLA's `EqualIgnoringElementType`: as `shapes_equal`, ignoring element types."""
+    """Compares shapes as `shapes_equal` does, ignoring element types (XLA's `EqualIgnoringElementType`)."""
     return _EQUAL_IGNORING_TYPE.holds(a, b)
 
 
 def compatible(a: Shape, b: Shape) -> bool:
-    """XLA's `Compatible`: same element types and sizes, ignoring layouts and dynamic flags.
+    """Compares element types and sizes, ignoring layouts and dynamic flags (XLA's `Compatible`).
 
     An unbounded size matches any size.
     """
@@ -105,22 +105,24 @@ def compatible(a: Shape, b: Shape) -> bool:
 
 
 def compatible_ignoring_element_type(a: Shape, b: Shape) -> bool:
-    """XLA's `CompatibleIgnoringElementType`: as `compatible`, ignoring element types."""
+    """Compares shapes as `compatible` does, ignoring element types (XLA's `CompatibleIgnoringElementType`)."""
     return _COMPATIBLE_IGNORING_TYPE.holds(a, b)
 
 
 def compatible_ignoring_fp_precision(a: Shape, b: Shape) -> bool:
-    """XLA's `CompatibleIgnoringFpPrecision`: as `compatible`, treating all floating-point types as equal."""
+    """Compares shapes as `compatible` does, treating all floating-point types as equal.
+
+    Corresponds to XLA's `CompatibleIgnoringFpPrecision`."""
     return _COMPATIBLE_IGNORING_PRECISION.holds(a, b)
 
 
 def compatible_kind(a: Shape, b: Shape) -> bool:
-    """XLA's `CompatibleKind`: the same tree of tuples, with arrays of the same ranks."""
+    """Compares tuple structures and the ranks of arrays (XLA's `CompatibleKind`)."""
     return _COMPATIBLE_KIND.holds(a, b)
 
 
 def same_structure(a: Shape, b: Shape) -> bool:
-    """XLA's `EqualStructure`: same tuple structure, ignoring the leaves."""
+    """Compares tuple structures, ignoring the leaves (XLA's `EqualStructure`)."""
     if a.is_tuple != b.is_tuple or (a.is_tuple and len(a.tuple_shapes) != len(b.tuple_shapes)):
         return False
     return all(map(same_structure, a.tuple_shapes, b.tuple_shapes)) if a.is_tuple else True

@@ -194,7 +194,7 @@ def _other_parts(place: Placement, layout: Layout) -> Iterable[tuple[str, str]]:
 
 @attrs.frozen
 class ArrayExplanation:
-    """Explanation of an array shape's memory layout. `str()` is the text for people."""
+    """Explanation of an array shape's memory layout. `str()` is the readable text."""
 
     shape: Shape
     parts: tuple[LayoutPart, ...]
@@ -206,16 +206,16 @@ class ArrayExplanation:
     allocated_bytes: int
     unpadded_bytes: int
     xla_array_size: int | None
-    """`xla_array_size`; None for a first tile with `*`, which XLA's function does not support."""
+    """Result of `xla_array_size` in bytes, or None for a first tile with `*`, which XLA does not support."""
     padding_by_dimension: tuple[DimensionPadding, ...]
     inner_padding_elements: int
-    """Padding added by later tiles inside the first one."""
+    """Elements of padding that later tiles add inside the first tile."""
     tail_padding_elements: int
-    """Padding after all tiles, from `L(n)`."""
+    """Elements of padding after all tiles, from `L(n)`."""
     padding_ratio: float
     format: Format | None
     better: Shape | None
-    """The array with a dimension order that needs less padding; None if there is none."""
+    """The array with a dimension order that needs less padding, or None if there is none."""
 
     @property
     def padding_bytes(self) -> int:
@@ -223,7 +223,7 @@ class ArrayExplanation:
         return self.allocated_bytes - self.unpadded_bytes
 
     def rows(self) -> list[tuple[str, str]]:
-        """Heading and text of each line, in order."""
+        """Returns the heading and text of each line, in order."""
         rows = [(part.text, part.meaning) for part in self.parts]
         if self.format is not None:
             rows.append(("format", f"{self.format.name}: {self.format.meaning}"))
@@ -268,7 +268,7 @@ class ArrayExplanation:
         return _table(str(self.shape), self.rows())
 
     def to_json(self) -> dict[str, Any]:
-        """The explanation as JSON-serializable values."""
+        """Returns the explanation as JSON-serializable values."""
         layout = layout_of(self.shape)
         return {
             "shape": str(self.shape),
@@ -301,7 +301,7 @@ class ArrayExplanation:
 class TupleExplanation:
     """Explanation of a tuple's memory: the leaves with their sizes in bytes, and the tables of pointers.
 
-    `str()` is the text for people.
+    `str()` is the readable text.
     """
 
     shape: Shape
@@ -312,7 +312,7 @@ class TupleExplanation:
     padding_ratio: float
 
     def rows(self) -> list[tuple[str, str]]:
-        """Heading and text of each line, in order."""
+        """Returns the heading and text of each line, in order."""
         rows = [(_index_text(index), f"{leaf}: {bytes_text(size)}") for index, leaf, size in self.leaves]
         rows.append(("allocated", f"{bytes_text(self.allocated_bytes)} in {len(self.leaves)} leaves"))
         rows.append(("padding", f"{bytes_text(self.padding_bytes)} ({self.padding_ratio:.4g}x)"))
@@ -325,7 +325,7 @@ class TupleExplanation:
         return _table(str(self.shape), self.rows())
 
     def to_json(self) -> dict[str, Any]:
-        """The explanation as JSON-serializable values."""
+        """Returns the explanation as JSON-serializable values."""
         return {
             "shape": str(self.shape),
             "leaves": [

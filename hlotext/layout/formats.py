@@ -29,7 +29,7 @@ _MEMORY_SPACES = {
 
 
 def memory_space_name(number: int) -> str:
-    """Name of the memory space `S(number)`; its number if it has no well-known meaning."""
+    """Returns the name of the memory space `S(number)`, or its number if it has no well-known name."""
     return _MEMORY_SPACES.get(number, f"memory space {number}, which is device-specific")
 
 
@@ -161,7 +161,7 @@ SCALAR_CATALOGUE: tuple[Format, ...] = (RAW, *_scalar_formats((*_TPU_V4, *_TPU_V
 
 
 def format_of(shape: Shape) -> Format | None:
-    """The well-known format that matches an array's layout; None if there is none.
+    """Returns the well-known format that matches an array's layout, or None if there is none.
 
     Raises LayoutError for an invalid layout.
     """
@@ -177,7 +177,7 @@ def format_of(shape: Shape) -> Format | None:
 
 
 def tpu_layout(shape: Shape, generation: Literal["v2", "v4"] = "v4") -> Shape:
-    """The shape with the tiles (and `E`) that the TPU compiler assigns to a parameter of this type and size.
+    """Returns the shape with the tiles (and `E`) that the TPU compiler assigns to a parameter of this type and size.
 
     The compiler may also choose another order of dimensions; see `better_order`. Arrays without elements get no tiles.
 
@@ -224,11 +224,11 @@ _MOST_WORK = 250_000
 
 
 def better_order(shape: Shape) -> Shape | None:
-    """The array with the dimension order that needs the least padding; None if the current order is as good.
+    """Returns the array with the dimension order that needs the least padding, or None if the current order is as good.
 
     Tries every choice of dimensions for the first tile (of at most three), keeping the order of the others. If the
-    current tiles are those that the TPU compiler would choose, each candidate gets the tiles it would choose for that
-    order; other tiles are kept. Raises LayoutError for an invalid shape.
+    current tiles are those that the TPU compiler would choose, each candidate order gets the compiler's tiles for it;
+    otherwise the tiles are kept. Raises LayoutError for an invalid shape.
     """
     shape = array_of(shape)
     layout = layout_of(shape)

@@ -20,7 +20,7 @@ def _physical(shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def multidimensional_index_to_linear_index(shape: Shape, index: Sequence[int]) -> int:
-    """Linear index of an element in layout order, ignoring tiles and padding.
+    """Returns the linear index of an element in layout order, ignoring tiles and padding.
 
     Raises LayoutError as `linear_index` does.
     """
@@ -31,7 +31,7 @@ def multidimensional_index_to_linear_index(shape: Shape, index: Sequence[int]) -
 
 
 def linear_index_to_multidimensional_index(shape: Shape, linear: int) -> tuple[int, ...]:
-    """Inverse of `multidimensional_index_to_linear_index`.
+    """Converts a linear index to a logical index. Inverse of `multidimensional_index_to_linear_index`.
 
     Raises LayoutError if the linear index is out of bounds.
     """
@@ -44,7 +44,7 @@ def linear_index_to_multidimensional_index(shape: Shape, linear: int) -> tuple[i
 
 
 def dimension_strides(shape: Shape) -> tuple[int, ...]:
-    """Strides of all logical dimensions in elements, ignoring tiles."""
+    """Returns the strides of all logical dimensions in elements, ignoring tiles."""
     strides = [0] * shape.rank
     stride = 1
     for number in layout_of(array_of(shape)).minor_to_major:
@@ -54,14 +54,14 @@ def dimension_strides(shape: Shape) -> tuple[int, ...]:
 
 
 def dimension_stride(shape: Shape, dimension: int) -> int:
-    """Stride of a logical dimension in elements, ignoring tiles (XLA's `GetDimensionStride`)."""
+    """Returns the stride of a logical dimension in elements, ignoring tiles (XLA's `GetDimensionStride`)."""
     if not 0 <= dimension < shape.rank:
         raise LayoutError(f"dimension {dimension}", f"does not exist in rank {shape.rank}", shape)
     return dimension_strides(shape)[dimension]
 
 
 def index_in_bounds(shape: Shape, index: Sequence[int]) -> bool:
-    """True if an index has the right length and is in bounds.
+    """Returns True if an index has the right length and is in bounds.
 
     Negative numbers are out of bounds (XLA accepts them).
     """
@@ -80,7 +80,7 @@ def compare_indices(a: Sequence[int], b: Sequence[int]) -> int:
 
 
 def bump_index(shape: Shape, index: Sequence[int]) -> tuple[int, ...] | None:
-    """The next index in logical row-major order (the last dimension fastest); None after the last one.
+    """Returns the next index in logical row-major order (last dimension fastest), or None after the last index.
 
     Corresponds to XLA's `BumpIndices`, which ignores the layout. Raises LayoutError as `linear_index` does.
     """
@@ -94,7 +94,7 @@ def bump_index(shape: Shape, index: Sequence[int]) -> tuple[int, ...] | None:
 
 
 def row_major_indices(shape: Shape) -> Iterator[tuple[int, ...]]:
-    """Yields all indices in logical row-major order, whatever the layout. A scalar has one, the empty index."""
+    """Yields all indices in logical row-major order, regardless of layout. A scalar has a single, empty index."""
     layout_of(array_of(shape))
     return _indices(tuple(range(shape.rank)), shape.dimensions)
 

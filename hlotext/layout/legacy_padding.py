@@ -21,7 +21,7 @@ from hlotext.layout.tiling import index_at, linear_index
 
 
 def padded_shape(shape: Shape, padded_dimensions: Sequence[int]) -> Shape:
-    """The array shape with padded sizes, one per logical dimension.
+    """Returns the array shape with padded sizes, one per logical dimension.
 
     Raises LayoutError for the wrong number of sizes, and for a size that is smaller than the dimension.
     """
@@ -39,7 +39,7 @@ def padded_shape(shape: Shape, padded_dimensions: Sequence[int]) -> Shape:
 
 
 def padded_linear_index(shape: Shape, padded_dimensions: Sequence[int], index: Sequence[int]) -> int:
-    """Position of an element, in elements, with legacy padding fields.
+    """Returns the position of an element, in elements, with legacy padding fields.
 
     For example, in `f32[2,3]{0,1}` padded to [3,5], the element (i, j) is at position i + 3*j.
     """
@@ -48,7 +48,7 @@ def padded_linear_index(shape: Shape, padded_dimensions: Sequence[int], index: S
 
 
 def padded_index_at(shape: Shape, padded_dimensions: Sequence[int], position: int) -> tuple[int, ...] | None:
-    """The logical index at a position, with legacy padding fields; None for padding.
+    """Returns the logical index at a position, with legacy padding fields, or None for padding.
 
     Raises LayoutError as `index_at` does.
     """

@@ -28,7 +28,7 @@ _MAX_DIMENSIONS = 64
 def to_memory(array: npt.ArrayLike, shape: Shape, fill: Any = 0) -> Array:
     """Converts a logical array to its buffer in device memory: one dimension, exactly `allocated_bytes(shape)` bytes.
 
-    For a shape with dynamic dimensions the array has the size of the bounds, and the metadata prefix `M(n)` is not part
+    For a shape with dynamic dimensions, `array` has the size of the bounds, and the metadata prefix `M(n)` is not part
     of the buffer.
 
     Args:

@@ -23,7 +23,7 @@ _TABLE = 1 << 16
 
 
 def linear_indices(shape: Shape, indices: npt.ArrayLike) -> Integers:
-    """Positions in memory, in elements, of many logical indices.
+    """Converts logical indices to positions in memory, in elements.
 
     Args:
         shape: The array shape.
@@ -41,7 +41,7 @@ def linear_indices(shape: Shape, indices: npt.ArrayLike) -> Integers:
 
 
 def byte_offsets(shape: Shape, indices: npt.ArrayLike) -> Integers:
-    """Byte offset of each element from the start of the array.
+    """Returns the byte offset of each element from the start of the array.
 
     See `linear_indices` for shapes and errors.
     """
@@ -56,7 +56,7 @@ def byte_offsets(shape: Shape, indices: npt.ArrayLike) -> Integers:
 
 
 def bit_offsets(shape: Shape, indices: npt.ArrayLike) -> Integers:
-    """Bit offset of each element from the start of the array.
+    """Returns the bit offset of each element from the start of the array.
 
     See `linear_indices` for shapes and errors. Also raises LayoutError if the allocation has more than 2^63 - 1 bits.
     """
@@ -67,9 +67,9 @@ def bit_offsets(shape: Shape, indices: npt.ArrayLike) -> Integers:
 
 
 def indices_at(shape: Shape, positions: npt.ArrayLike) -> Integers:
-    """The logical index at each position (in elements): int64 of shape (..., rank), all -1 for padding.
+    """Converts positions (in elements) to logical indices: int64 of shape (..., rank), all -1 for padding.
 
-    For rank 0 there is no room for -1; use `index_at`. Raises LayoutError for an invalid shape and for positions
+    Rank 0 cannot represent padding; use `index_at`. Raises LayoutError for an invalid shape and for positions
     outside the allocation.
     """
     place = placement(shape)

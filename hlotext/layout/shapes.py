@@ -58,14 +58,14 @@ def _packs(type_: ElementType) -> bool:
 
 
 def make_maybe_tuple(shapes: Sequence[Shape]) -> Shape:
-    """A tuple of these shapes, or the shape itself if there is only one (XLA's `MakeMaybeTupleShape`)."""
+    """Returns a tuple of these shapes, or the shape itself if there is only one (XLA's `MakeMaybeTupleShape`)."""
     return shapes[0] if len(shapes) == 1 else Shape.tuple(tuple(shapes))
 
 
 def make_static(shape: Shape) -> Shape:
-    """The shape with dynamic sizes replaced by their bounds and metadata prefixes removed (XLA's `MakeStaticShape`).
+    """Returns the shape with dynamic sizes replaced by their bounds and metadata prefixes removed.
 
-    Applies to every leaf of a tuple.
+    Corresponds to XLA's `MakeStaticShape`. Applies to every leaf of a tuple.
     """
 
     def static(array: Shape) -> Shape:
@@ -76,7 +76,7 @@ def make_static(shape: Shape) -> Shape:
 
 
 def device_to_host(shape: Shape) -> Shape:
-    """The shape without device-specific parts: tiles, tail padding, memory space, element size, metadata.
+    """Returns the shape without device-specific parts: tiles, tail padding, memory space, element size, metadata.
 
     The order of dimensions and the split configs are kept (XLA's `DeviceShapeToHostShape`).
     """
@@ -97,9 +97,9 @@ def device_to_host(shape: Shape) -> Shape:
 
 
 def update_element_size(shape: Shape, pack: bool = True) -> Shape:
-    """The shape with `E(bits)` set on arrays of types narrower than a byte (except `pred`) if `pack`, else removed.
+    """Sets or removes `E(bits)` in the arrays of a shape (XLA's `UpdateElementSizeInBits`).
 
-    XLA's `UpdateElementSizeInBits`.
+    With `pack`, sets it on arrays of types narrower than a byte (except `pred`). Otherwise, removes it from all arrays.
     """
 
     def packed(array: Shape) -> Shape:
@@ -111,7 +111,7 @@ def update_element_size(shape: Shape, pack: bool = True) -> Shape:
 
 
 def change_element_type(shape: Shape, type_: ElementType | str) -> Shape:
-    """The shape with another element type, in every array of a tuple. The layout is kept, except `E`.
+    """Returns the shape with another element type, in every array of a tuple. The layout is kept, except `E`.
 
     As in XLA's `ChangeElementType`, `E` becomes 0 unless the new type is narrower than a byte and not `pred`.
     """
@@ -138,7 +138,7 @@ def _map_arrays(change: Callable[[Shape], Shape], shape: Shape) -> Shape:
 
 
 def permute_dimensions(shape: Shape, permutation: Sequence[int]) -> Shape:
-    """The shape whose dimension i is dimension `permutation[i]` of this one, laid out so that no element moves.
+    """Returns the shape whose dimension i is dimension `permutation[i]` of this one, laid out so that no element moves.
 
     Corresponds to XLA's `PermuteDimensions`. Tiles and the other parts of the layout are kept. Raises LayoutError if
     `permutation` is not a permutation.
@@ -155,7 +155,7 @@ def permute_dimensions(shape: Shape, permutation: Sequence[int]) -> Shape:
 
 
 def normalize(shape: Shape) -> Shape:
-    """The shape with its dimensions in physical order and the descending layout: the same bytes, row-major.
+    """Returns the shape with its dimensions in physical order and the descending layout: the same bytes, row-major.
 
     `f32[10,20,30]{2,0,1}` becomes `f32[20,10,30]{2,1,0}`; tiles and the other parts of the layout are kept. Corresponds
     to XLA's `MakeShapeWithDescendingLayoutAndSamePhysicalLayout`. Raises LayoutError for an invalid layout.
@@ -164,7 +164,7 @@ def normalize(shape: Shape) -> Shape:
 
 
 def delete_dimensions(shape: Shape, numbers: Sequence[int]) -> Shape:
-    """The shape without these dimensions (XLA's `DeleteDimensions`). Tiles are kept."""
+    """Returns the shape without these dimensions (XLA's `DeleteDimensions`). Tiles are kept."""
     gone = {dimension_number(shape, number) for number in numbers}
     kept = [number for number in range(shape.rank) if number not in gone]
     renumbered = {number: place for place, number in enumerate(kept)}
@@ -179,13 +179,13 @@ def delete_dimensions(shape: Shape, numbers: Sequence[int]) -> Shape:
 
 
 def append_major_dimension(shape: Shape, size: int) -> Shape:
-    """The shape with a new last dimension that varies slowest (XLA's `AppendMajorDimension`)."""
+    """Returns the shape with a new last dimension that varies slowest (XLA's `AppendMajorDimension`)."""
     layout = layout_of(array_of(shape))
     return _with_new_last(shape, size, (*layout.minor_to_major, shape.rank))
 
 
 def append_minor_dimension(shape: Shape, size: int) -> Shape:
-    """The shape with a new last dimension that varies fastest (XLA's `AppendMinorDimension`)."""
+    """Returns the shape with a new last dimension that varies fastest (XLA's `AppendMinorDimension`)."""
     layout = layout_of(array_of(shape))
     return _with_new_last(shape, size, (shape.rank, *layout.minor_to_major))
 
@@ -200,7 +200,7 @@ def _with_new_last(shape: Shape, size: int, order: tuple[int, ...]) -> Shape:
 
 
 def prepend_major_dimension(shape: Shape, size: int) -> Shape:
-    """The shape with a new, most major dimension 0 (XLA's `PrependMajorDimension`).
+    """Returns the shape with a new, most major dimension 0 (XLA's `PrependMajorDimension`).
 
     Only the order of the layout is kept.
     """
@@ -210,7 +210,7 @@ def prepend_major_dimension(shape: Shape, size: int) -> Shape:
 
 
 def move_dimension_to_major(shape: Shape, number: int) -> Shape:
-    """The shape with one dimension moved to the most major position; other parts of the layout are dropped.
+    """Returns the shape with one dimension moved to the most major position; other parts of the layout are dropped.
 
     Corresponds to XLA's `ShapeUtil::MoveDimToMajor`. A shape whose dimension is already most major is returned
     unchanged.
@@ -227,7 +227,7 @@ def move_dimension_to_major(shape: Shape, number: int) -> Shape:
 
 
 def dimension_number(shape: Shape, number: int) -> int:
-    """The dimension number; negative numbers count from the end (XLA's `GetDimensionNumber`).
+    """Normalizes a dimension number, counting negative numbers from the end (XLA's `GetDimensionNumber`).
 
     Raises LayoutError for numbers outside -rank to rank-1 (XLA does not check the upper bound).
     """
@@ -240,76 +240,76 @@ _LETTERS = {2: "yx", 3: "zyx", 4: "pzyx"}
 
 
 def dimension_letters(rank: int) -> tuple[str, ...] | None:
-    """Names of the dimensions in XLA's documentation: y,x or z,y,x or p,z,y,x; None for other ranks."""
+    """Returns the names of the dimensions in XLA's documentation: y,x or z,y,x or p,z,y,x, or None for other ranks."""
     return tuple(_LETTERS[rank]) if rank in _LETTERS else None
 
 
 def major_to_minor(shape: Shape) -> tuple[int, ...]:
-    """Logical dimension numbers, most major first (XLA's `Major(layout, k)` is the k-th of these)."""
+    """Returns the logical dimension numbers, most major first; XLA's `Major(layout, k)` is element k."""
     return layout_of(array_of(shape)).minor_to_major[::-1]
 
 
 def physical_dimensions(shape: Shape) -> tuple[int, ...]:
-    """Dimension sizes, most major first."""
+    """Returns the dimension sizes, most major first."""
     return compose(shape.dimensions, major_to_minor(shape))
 
 
 def logical_to_physical(shape: Shape) -> tuple[int, ...]:
-    """For each logical dimension, its physical position, counted from the major end (XLA's `MakeLogicalToPhysical`)."""
+    """Returns the physical position of each logical dimension, from the major end (XLA's `MakeLogicalToPhysical`)."""
     return inverse(major_to_minor(shape))
 
 
 def is_monotonic_with_dim0_major(shape: Shape) -> bool:
-    """True if dimensions are in descending minor-to-major order, as in `{2,1,0}`. Tiles are ignored."""
+    """Returns True if dimensions are in descending minor-to-major order, as in `{2,1,0}`. Tiles are ignored."""
     return layout_of(array_of(shape)).minor_to_major == descending(shape.rank)
 
 
 def is_monotonic_with_dim0_minor(shape: Shape) -> bool:
-    """True if dimensions are in ascending minor-to-major order, as in `{0,1,2}`. Tiles are ignored."""
+    """Returns True if dimensions are in ascending minor-to-major order, as in `{0,1,2}`. Tiles are ignored."""
     return layout_of(array_of(shape)).minor_to_major == tuple(range(shape.rank))
 
 
 def is_effectively_most_major(shape: Shape, number: int) -> bool:
-    """True if all dimensions more major than this one have size 1 (XLA's `IsEffectivelyMostMajorDimension`)."""
+    """Returns True if all dimensions more major than this one have size 1 (XLA's `IsEffectivelyMostMajorDimension`)."""
     order = major_to_minor(shape)
     slower = itertools.takewhile(lambda other: other != dimension_number(shape, number), order)
     return all(shape.dimensions[other] == 1 for other in slower)
 
 
 def are_dimensions_consecutive(shape: Shape, numbers: Sequence[int]) -> bool:
-    """True if these dimensions are adjacent in minor_to_major, in any order."""
+    """Returns True if these dimensions are adjacent in minor_to_major, in any order."""
     order = layout_of(array_of(shape)).minor_to_major
     places = sorted(order.index(dimension_number(shape, number)) for number in numbers)
     return all(b - a == 1 for a, b in itertools.pairwise(places))
 
 
 def is_zero_element_array(shape: Shape) -> bool:
-    """True for an array with a dimension of size 0."""
+    """Returns True for an array with a dimension of size 0."""
     return shape.is_array and 0 in shape.dimensions
 
 
 def is_effective_scalar(shape: Shape) -> bool:
-    """True for an array whose dimensions are all of size 1, scalars included."""
+    """Returns True for scalars and for arrays whose dimensions all have size 1."""
     return shape.is_array and shape.true_rank == 0
 
 
 def has_degenerate_dimensions(shape: Shape) -> bool:
-    """True if any dimension has size 1."""
+    """Returns True if any dimension has size 1."""
     return 1 in shape.dimensions
 
 
 def subshape_count(shape: Shape) -> int:
-    """Number of subshapes, including tuples and the shape itself (XLA's `SubshapeCount`)."""
+    """Returns the number of subshapes, including tuples and the shape itself (XLA's `SubshapeCount`)."""
     return sum(1 for _ in shape.subshapes())
 
 
 def leaf_count(shape: Shape) -> int:
-    """Number of non-tuple subshapes (XLA's `GetLeafCount`)."""
+    """Returns the number of non-tuple subshapes (XLA's `GetLeafCount`)."""
     return sum(1 for _ in shape.leaves())
 
 
 def byte_strides(shape: Shape) -> tuple[int, ...]:
-    """Byte stride of each logical dimension, ignoring tiles and `E` (XLA's `ByteStrides`).
+    """Returns the byte stride of each logical dimension, ignoring tiles and `E` (XLA's `ByteStrides`).
 
     Meaningful for untiled, unpacked arrays only. For example, the strides of `f32[2,3]{0,1}` are (4, 8). Raises
     LayoutError for an invalid layout and for strides above 2^63 - 1.

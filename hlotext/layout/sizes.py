@@ -28,7 +28,7 @@ from hlotext.layout.tiling import placement
 
 
 def allocated_elements(shape: Shape) -> int:
-    """Number of elements allocated for an array, including tile padding and tail padding `L(n)`.
+    """Returns the number of elements allocated for an array, including tile padding and tail padding `L(n)`.
 
     Raises LayoutError as `allocated_bytes` does.
     """
@@ -36,9 +36,10 @@ def allocated_elements(shape: Shape) -> int:
 
 
 def allocated_bytes(shape: Shape) -> int:
-    """Bytes allocated for an array: all tiles, then tail padding, then packing, rounded up once.
+    """Returns the bytes allocated for an array, including tile and tail padding.
 
-    Dynamic dimensions count with their bounds. For a tuple, this is the sum over its arrays, without index tables
+    Tail padding is added after all tiles; packed elements are then rounded up to whole bytes. Dynamic dimensions count
+    with their bounds. For a tuple, this is the sum over its arrays, without index tables
     (`IndexTable`); for tokens and opaque values, it is 0. Raises LayoutError for an invalid shape, an unbounded
     dimension, and sizes above 2^63 - 1.
     """
@@ -57,7 +58,7 @@ def leaf_bytes(shape: Shape) -> Iterator[tuple[tuple[int, ...], Shape, int]]:
 
 
 def unpadded_bytes(shape: Shape, pointer_bytes: int = 8) -> int:
-    """Bytes as counted by XLA's `ShapeUtil::ByteSizeOf`: without tiles and padding, but with `E(n)`.
+    """Returns the bytes counted by XLA's `ShapeUtil::ByteSizeOf`: without tiles and padding, but with `E(n)`.
 
     A tuple counts as its table of pointers alone, an opaque value as one pointer, and a token as 0. A buffer, which XLA
     rejects here, counts as the array that it holds. Raises LayoutError as `allocated_bytes` does.
@@ -75,12 +76,12 @@ def unpadded_bytes(shape: Shape, pointer_bytes: int = 8) -> int:
 
 
 def padding_bytes(shape: Shape) -> int:
-    """Bytes of padding in `allocated_bytes`; for a tuple, the sum over its arrays."""
+    """Returns the bytes of padding in `allocated_bytes`; for a tuple, the sum over its arrays."""
     return sum(size - unpadded_bytes(leaf, 0) for _, leaf, size in leaf_bytes(shape))
 
 
 def padding_ratio(shape: Shape) -> float:
-    """Ratio of allocated to unpadded bytes: 1.0 without padding or for an empty array, 64.0 for "64x"."""
+    """Returns the ratio of allocated to unpadded bytes; 1.0 without padding and for empty arrays."""
     allocated = allocated_bytes(shape)
     return allocated / (allocated - padding_bytes(shape)) if allocated else 1.0
 
@@ -90,13 +91,13 @@ class DimensionPadding:
     """Padding of one physical dimension by the first tile alone."""
 
     dimensions: tuple[int, ...]
-    """Logical dimension numbers: usually one, several if merged by `*`, and none for a dimension added by the tile."""
+    """Logical dimension numbers: one, several if merged by `*`, or none if added by the tile."""
     size: int
     padded_size: int
 
 
 def padding_by_dimension(shape: Shape) -> tuple[DimensionPadding, ...]:
-    """Padding added by the first tile to each physical dimension, major to minor.
+    """Returns the padding that the first tile adds to each physical dimension, major to minor.
 
     Dimensions merged by `*` count as one. Later tiles may pad within the first one; that padding belongs to no
     dimension and is only in `allocated_elements`. Raises LayoutError as `allocated_bytes` does for arrays.
@@ -122,12 +123,12 @@ def padding_by_dimension(shape: Shape) -> tuple[DimensionPadding, ...]:
 
 
 def xla_array_size(shape: Shape) -> int:
-    """Bytes as counted by XLA's `ShapeUtil::ArraySize` and reported by the TPU compiler: the first tile only.
+    """Returns the bytes counted by XLA's `ShapeUtil::ArraySize`, which applies the first tile only.
 
-    Without tiles this is `unpadded_bytes`, ignoring tail padding. With tiles, each dimension of the first tile is
-    rounded up (using its largest piece if a split config divides it) and tail padding is added; later tiles are
-    ignored. Raises LayoutError as `allocated_bytes` does, for a tuple, and for a first tile with `*`, which XLA's
-    function does not support.
+    The TPU compiler reports this size. Without tiles it is `unpadded_bytes`, ignoring tail padding. With tiles, each
+    dimension of the first tile is rounded up (using its largest piece if a split config divides it) and tail padding is
+    added; later tiles are ignored. Raises LayoutError as `allocated_bytes` does, for a tuple, and for a first tile with
+    `*`, which XLA's function does not support.
     """
     shape = array_of(shape)
     layout = layout_of(shape)
@@ -167,7 +168,7 @@ def _largest_piece(shape: Shape, dimension: int) -> int:
 
 
 def xla_linear_index(shape: Shape, index: Sequence[int]) -> int:
-    """XLA's `LayoutUtil::LinearIndex`: applies the first tile only, and no tile for rank 1.
+    """Computes XLA's `LayoutUtil::LinearIndex`, which applies the first tile only, and no tile for rank 1.
 
     Equals the element's position only for layouts with at most one tile (and rank other than 1); `linear_index` always
     does. Raises LayoutError as `linear_index` does, and for a first tile with `*`.
@@ -192,7 +193,7 @@ def xla_linear_index(shape: Shape, index: Sequence[int]) -> int:
 
 
 def xla_array_data_size(shape: Shape) -> int:
-    """Bytes up to the end of the last element, as XLA's `ShapeUtil::ArrayDataSize` counts them with `xla_linear_index`."""
+    """Returns the bytes up to the end of the last element, as counted by XLA's `ShapeUtil::ArrayDataSize`."""
     shape = array_of(shape)
     if 0 in shape.dimensions:
         return 0
@@ -212,7 +213,7 @@ class IndexTable:
     """Alignment of the table's size in bytes."""
 
     def bytes_of(self, shape: Shape) -> int:
-        """Bytes of the table of one tuple, excluding nested tuples.
+        """Returns the bytes of a tuple's table, excluding those of nested tuples.
 
         Raises LayoutError for a non-tuple.
         """
@@ -221,7 +222,7 @@ class IndexTable:
         return -(-self.pointer_bytes * len(shape.tuple_shapes) // self.alignment) * self.alignment
 
     def all_bytes(self, shape: Shape) -> int:
-        """Bytes of the tables of a tuple and all nested tuples; 0 for an array."""
+        """Returns the bytes of the tables of a tuple and all nested tuples; 0 for an array."""
         return sum(self.bytes_of(part) for _, part in shape.subshapes() if part.is_tuple)
 
 
@@ -235,7 +236,7 @@ SIZE_BYTES = 4
 
 
 def host_shape_size(shape: Shape) -> int:
-    """Bytes of a value on CPU and GPU: `unpadded_bytes`, plus an int32 per dimension for dynamic arrays."""
+    """Returns the bytes of a value on CPU and GPU: `unpadded_bytes`, plus an int32 per dimension for dynamic arrays."""
     size = unpadded_bytes(shape, pointer_bytes=HOST_INDEX_TABLE.pointer_bytes)
     if shape.is_array and not shape.is_static:
         size += SIZE_BYTES * shape.rank
@@ -243,10 +244,10 @@ def host_shape_size(shape: Shape) -> int:
 
 
 def device_shape_size(shape: Shape, metadata: Literal["suffix", "prefix"]) -> int:
-    """Bytes of an array on a device: `xla_array_size` plus, for a dynamic array, its run-time sizes.
+    """Returns the bytes of an array on a device: `xla_array_size` plus the run-time sizes of a dynamic array.
 
-    `metadata` says where the sizes are stored: `suffix`, an int32 per dimension after the data; `prefix`, the `M(n)`
-    bytes of the layout before it.
+    `metadata` gives the location of the sizes: `suffix`, an int32 per dimension after the data; `prefix`, the `M(n)`
+    bytes of the layout before the data.
     """
     array = array_of(shape)
     size = xla_array_size(array)
@@ -257,6 +258,6 @@ def device_shape_size(shape: Shape, metadata: Literal["suffix", "prefix"]) -> in
 
 
 def data_start(shape: Shape) -> int:
-    """Bytes before the first element: the prefix `M(n)` of a dynamic array, 0 for a static one."""
+    """Returns the bytes before the first element: the prefix `M(n)` of a dynamic array, 0 for a static array."""
     array = array_of(shape)
     return 0 if array.is_static else max(0, layout_of(array).dynamic_shape_metadata_prefix_bytes)

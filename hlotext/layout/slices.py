@@ -48,11 +48,11 @@ _Boxes = list[_Interval]
 def byte_ranges(
     shape: Shape, ranges: Sequence[SliceRange | Sequence[int]], *, max_runs: int = MAX_RUNS
 ) -> Integers:
-    """Byte ranges occupied by a slice: int64 of shape (n, 2), [start, end), ascending and never adjacent.
+    """Returns the byte ranges [start, end) of a slice as int64 of shape (n, 2), ascending and never adjacent.
 
-    A range ends at padding between elements, and packed elements count with all bytes that they touch. Time and memory
-    are proportional to the number of ranges, not to the size of the array or slice; for strided dimensions, to the
-    number of their indices.
+    Ranges do not include padding between elements. Packed elements count with all bytes that they touch. Time and
+    memory are proportional to the number of ranges, or of indices along strided dimensions, not to the size of the
+    array.
 
     Args:
         shape: The array shape.

@@ -52,7 +52,7 @@ class TileStep:
 
     @classmethod
     def of(cls, tile: Tile, dimensions: tuple[int, ...], shape: Shape) -> TileStep:
-        """The step that applies a tile to some dimensions.
+        """Returns the step that applies a tile to some dimensions.
 
         Raises LayoutError if a merged size exceeds 2^63 - 1.
         """
@@ -101,7 +101,7 @@ class TileStep:
         return [*numbers[: self.lead], *grid, *inside]
 
     def undo(self, numbers: list[int]) -> list[int] | None:
-        """Inverse of `apply`; None if the position is padding added by this step."""
+        """Maps indices back, as the inverse of `apply`; returns None for padding added by this step."""
         count = len(self.groups)
         grid, inside = numbers[self.lead : self.lead + count], numbers[self.lead + count :]
         out = numbers[: self.lead]
@@ -136,7 +136,7 @@ def unravel(number: int, sizes: Sequence[int]) -> list[int]:
 
 @attrs.frozen
 class Placement:
-    """Resolved memory layout of an array: the chain of dimensions from the physical ones to those after all tiles."""
+    """Resolved memory layout of an array: physical dimensions, and the dimensions after all tiles."""
 
     shape: Shape
     major_to_minor: tuple[int, ...]
@@ -154,14 +154,14 @@ class Placement:
     allocated_bytes: int
 
     def position(self, index: Sequence[Any]) -> Any:
-        """Position of a valid logical index; takes integers or int64 numpy arrays by logical dimension."""
+        """Returns the position of a valid logical index, given as an integer or int64 array per logical dimension."""
         numbers = [index[dimension] for dimension in self.major_to_minor]
         for step in self.steps:
             numbers = step.apply(numbers)
         return ravel(numbers, self.tiled_dimensions)
 
     def index(self, position: int) -> tuple[int, ...] | None:
-        """The logical index at a position inside the allocation; None for padding."""
+        """Returns the logical index at a position inside the allocation, or None for padding."""
         if position >= self.tiled_elements:
             return None
         numbers = unravel(position, self.tiled_dimensions)
@@ -206,7 +206,7 @@ def dimensions_after(step: TileStep, dimensions: tuple[int, ...]) -> tuple[int, 
 
 
 def linear_index(shape: Shape, index: Sequence[int]) -> int:
-    """Position in memory, in elements, of the element at a logical index, with all tiles applied.
+    """Returns the position in memory, in elements, of the element at a logical index, with all tiles applied.
 
     XLA's `LayoutUtil::LinearIndex` uses the first tile only: see `xla_linear_index`. Raises LayoutError for an invalid
     shape, and for an index of the wrong length or out of bounds.
@@ -217,7 +217,7 @@ def linear_index(shape: Shape, index: Sequence[int]) -> int:
 
 
 def bit_offset(shape: Shape, index: Sequence[int]) -> int:
-    """Bit offset of an element from the start of the array; the first element in a byte occupies its low bits.
+    """Returns the bit offset of an element from the start of the array. The first element in a byte has the low bits.
 
     Raises LayoutError as `linear_index` does.
     """
@@ -225,7 +225,7 @@ def bit_offset(shape: Shape, index: Sequence[int]) -> int:
 
 
 def byte_offset(shape: Shape, index: Sequence[int]) -> int:
-    """Byte offset of an element from the start of the array. Raises LayoutError as `linear_index` does.
+    """Returns the byte offset of an element from the start of the array. Raises LayoutError as `linear_index` does.
 
     A dynamic array with a metadata prefix `M(n)` starts n bytes into its buffer; the prefix is not counted here.
     """
@@ -233,7 +233,7 @@ def byte_offset(shape: Shape, index: Sequence[int]) -> int:
 
 
 def index_at(shape: Shape, position: int) -> tuple[int, ...] | None:
-    """The logical index of the element at a position (in elements); None for padding.
+    """Returns the logical index of the element at a position (in elements), or None for padding.
 
     Raises LayoutError for an invalid shape and a position outside the allocation.
     """
@@ -247,7 +247,7 @@ def index_at(shape: Shape, position: int) -> tuple[int, ...] | None:
 
 
 def indices_at_byte(shape: Shape, offset: int) -> tuple[tuple[int, ...] | None, ...]:
-    """The logical indices of the elements stored in one byte; None for padding.
+    """Returns the logical indices of the elements stored in one byte, or None for padding.
 
     Elements packed by `E(n)` share a byte, so there may be several; the first has the lowest bits. Raises LayoutError
     for an invalid shape and an offset outside the allocation.

@@ -1,6 +1,6 @@
-"""Linter for HLO: rules that find what costs time or memory, from the text alone.
+"""Linter for HLO, with rules that find wasted time and memory from the module alone.
 
-`run(module)` returns the findings of a parsed module, `lint_source` those of a text, including syntax errors.
+`run(module)` returns the findings of a parsed module. `lint_source` lints text and reports syntax errors too.
 """
 
 from typing import TYPE_CHECKING

@@ -21,19 +21,19 @@ class BaselineError(ValueError):
 
 @attrs.frozen
 class Entry:
-    """A finding in the baseline file, described for readers; only the fingerprint is compared."""
+    """A finding in a baseline file. Only the fingerprint is compared; other fields describe it."""
 
     fingerprint: str
     code: str
     count: int
-    """Number of places with this fingerprint."""
+    """Number of locations with this fingerprint."""
     module: str
     message: str
 
 
 @attrs.frozen
 class Comparison:
-    """Findings compared with a baseline."""
+    """Result of comparing findings with a baseline."""
 
     new: tuple[Finding, ...]
     known: tuple[Finding, ...]
@@ -49,7 +49,7 @@ class Baseline:
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> Baseline:
-        """Creates a baseline of exactly these findings."""
+        """Creates a baseline from findings."""
         first: dict[str, Finding] = {}
         counts: Counter[str] = Counter()
         for finding in findings:
@@ -60,7 +60,7 @@ class Baseline:
         return cls(tuple(sorted(entries, key=lambda entry: (entry.code, entry.module, entry.fingerprint))))
 
     def compare(self, findings: Iterable[Finding]) -> Comparison:
-        """Splits findings into new and known ones, and lists the baselined findings that no longer occur."""
+        """Splits findings into new and known findings, and lists the baseline entries that no longer occur."""
         left = Counter({entry.fingerprint: entry.count for entry in self.entries})
         new: list[Finding] = []
         known: list[Finding] = []
@@ -77,13 +77,13 @@ class Baseline:
         return Comparison(tuple(new), tuple(known), tuple(gone))
 
     def to_text(self) -> str:
-        """The baseline as JSON with one finding per line, so that diffs are readable."""
+        """Serializes the baseline as JSON with one finding per line, so that diffs are readable."""
         rows = ",\n    ".join(json.dumps(attrs.asdict(entry), ensure_ascii=True) for entry in self.entries)
         return f'{{\n  "version": {_VERSION},\n  "findings": [\n    {rows}\n  ]\n}}\n'
 
     @classmethod
     def from_text(cls, text: str, name: str = "<baseline>") -> Baseline:
-        """Parses a baseline written by `to_text`. Raises BaselineError."""
+        """Parses a baseline written by `to_text`. Raises BaselineError if the text is not a baseline."""
         try:
             data = json.loads(text)
             if data["version"] != _VERSION:
@@ -101,7 +101,7 @@ class Baseline:
 
     @classmethod
     def load(cls, path: Path) -> Baseline:
-        """Loads a baseline file. Raises BaselineError."""
+        """Loads a baseline file. Raises BaselineError if it is not a baseline or cannot be read."""
         try:
             return cls.from_text(path.read_text("utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:

@@ -13,7 +13,7 @@ __all__ = ["INTERNAL", "code_of", "every_code"]
 
 
 def every_code() -> dict[str, Code]:
-    """All documented codes by name: X, V, then those of rules, including plugins."""
+    """Returns all documented codes by name: X, V, then those of lint rules, including plugins."""
     failed = {INTERNAL: FAILED}
     return {
         **SYNTAX_CODES,

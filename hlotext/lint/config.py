@@ -53,8 +53,7 @@ def _rules_now(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[s
 
 @attrs.frozen
 class Config:
-    """Lint configuration: the rules selected for each path, and their thresholds. A code prefix such as `C` selects a
-    family."""
+    """Lint configuration: selected rules, ignored paths and thresholds. A code prefix such as `C` selects a family."""
 
     select: tuple[str, ...] | None = attrs.field(default=None, converter=_codes_now)
     """Selected codes. None selects the rules that are on by default."""
@@ -71,25 +70,24 @@ class Config:
     rules: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict, converter=_rules_now)
     """Thresholds by code and field name."""
     source_root: Path | None = None
-    """Root folder of the program's source, used to find the Python lines of findings; None if there is none."""
+    """Root folder of the program's source, used to locate findings in it, or None if not given."""
     chip: str = ""
-    """Chip for time estimates. If empty, h100, v5e or a CPU is used, depending on the module."""
+    """Chip for time estimates. If empty, it depends on the platform of the module: h100, v5e or a CPU."""
     warn: float = 0.01
-    """Minimum share of the step for a proved finding to be a warning."""
+    """Minimum fraction of the step time that makes a proved finding a warning."""
     note: float = 0.01
-    """Minimum share of the step for a finding to be reported."""
+    """Minimum fraction of the step time for a finding to be reported."""
     warn_peak: float = 0.02
-    """Like `warn`, for the share of peak memory; the next field is like `note`."""
+    """Minimum fraction of peak memory that makes a proved finding a warning."""
     note_peak: float = 0.02
     floor_seconds: float = 5e-6
-    """Minimum saving in seconds for a warning, whatever its share. Below it, a proved finding is a note, from `warn` on."""
+    """Minimum saving in seconds for a warning, even if its fraction exceeds `warn`; smaller savings are notes."""
     floor_bytes: int = 1 << 20
-    """Minimum saving of peak memory in bytes for a warning, whatever its share. Below it, a proved finding is a note,
-    from `warn_peak` on."""
+    """Minimum bytes of peak memory saved for a warning, even if the fraction exceeds `warn_peak`; less is a note."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
     """Trip counts by name of the loop body, for loops of unknown trip count."""
     what_if: bool = False
-    """Apply repairs to a copy of the text, where the edit is known, for `Finding.what_if`."""
+    """Apply known repairs to a copy of the module, to fill in `Finding.what_if`."""
     rule_files: tuple[Path, ...] = ()
     """Python files with project-specific rules, which are executed. Their codes begin with Z."""
 
@@ -129,7 +127,7 @@ class Config:
                 raise ConfigError(f"{prefix} is neither a rule code nor a prefix of one; {meant}")
 
     def is_selected(self, code: str, is_default: bool) -> bool:
-        """True if a code is selected; `is_default` says whether it is on by default."""
+        """Returns True if a code is selected; `is_default` says whether it is on by default."""
         chosen = _longest(code, self.extend_select)
         if self.select is not None:
             chosen = max(chosen, _longest(code, self.select))
@@ -138,7 +136,7 @@ class Config:
         return chosen > _longest(code, self.ignore)
 
     def active_rules(self, context: Context | None = None) -> list[Rule]:
-        """The selected rules, with their thresholds set; of a module only those that apply to it."""
+        """Returns the selected rules with their thresholds; given a context, only those that apply to its module."""
         every = all_rules(self.rule_files)
         codes = [code for code in every if self.is_selected(code, every.is_default(code))]
         if context is not None:
@@ -147,7 +145,7 @@ class Config:
         return rules if context is None else [rule for rule in rules if rule.applies_to(context)]
 
     def is_ignored_in(self, code: str, file: str) -> bool:
-        """True if a code is ignored in a file."""
+        """Returns True if a code is ignored in a file."""
         return any(
             _longest(code, codes) >= 0
             for pattern, codes in self.per_file_ignores.items()
@@ -155,7 +153,7 @@ class Config:
         )
 
     def is_ignored_for(self, code: str, op_name: str) -> bool:
-        """True if a code is ignored for instructions with this op_name."""
+        """Returns True if a code is ignored for instructions with this op_name."""
         return any(
             _longest(code, codes) >= 0
             for pattern, codes in self.per_op_name_ignores.items()
@@ -229,7 +227,7 @@ _RETIRED = {"min-bytes": "note and floor-bytes", "warn-bytes": "warn and warn-pe
 
 
 def config_from_table(table: Mapping[str, Any]) -> Config:
-    """Creates a configuration from a TOML table. Raises ConfigError."""
+    """Creates a configuration from a TOML table. Raises ConfigError if it is invalid."""
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = _KEYS.get(key)
@@ -322,7 +320,9 @@ _VALUES: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 def load_config(path: Path) -> Config:
-    """Loads a configuration file; the configuration is empty if the file has no such table. Raises ConfigError."""
+    """Loads a configuration file. Raises ConfigError if it is invalid.
+
+    A pyproject.toml without a `[tool.hlotext.lint]` table yields the default configuration."""
     try:
         data = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
@@ -346,7 +346,9 @@ def load_config(path: Path) -> Config:
 
 
 def find_config(folder: Path) -> Path | None:
-    """The nearest hlotext.toml, or pyproject.toml with a `[tool.hlotext.lint]` table, in a folder or its parents."""
+    """Returns the nearest configuration file in a folder or its parents, or None if there is none.
+
+    This is an hlotext.toml, or a pyproject.toml with a `[tool.hlotext.lint]` table."""
     for place in (folder, *folder.parents):
         if (own := place / "hlotext.toml").is_file():
             return own

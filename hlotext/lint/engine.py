@@ -49,18 +49,19 @@ def run(
 ) -> list[Finding]:
     """Lints a module and returns the findings, most expensive first.
 
-    A rule that crashes yields one finding of code `X900`, or the verifier's error if the module is invalid; the other
-    rules continue.
+    A rule that crashes yields one finding with code `X900`, or the verifier's error if the module is invalid. Other
+    rules still run.
 
     Args:
         module: The module.
         config: Rules and thresholds. None (the default) uses the default configuration.
-        file: Name of the source in findings, for a module that was not parsed from text; excerpts are then op lines as
-            printed.
-        compilation: The compilation that the module is the final text of. Rules then know the causes of collectives.
-        select: Codes of rules, or their prefixes, in place of those that the configuration selects.
+        file: Name of the source in findings, for a module that was not parsed from text. Excerpts are then printed op
+            lines.
+        compilation: The compilation whose final HLO the module is, from which rules get the causes of collectives.
+        select: Codes of rules or prefixes, which replace those selected by the configuration.
 
-    Raises ConfigError for unknown codes.
+    Raises:
+        ConfigError: A code is unknown.
     """
     expect_module(module)
     if select is not None:
@@ -182,14 +183,14 @@ def _subjects(report: Report, context: Context) -> Iterator[object]:
 
 @attrs.frozen
 class Linted:
-    """Lint result of one text."""
+    """Result of linting one text."""
 
     findings: tuple[Finding, ...]
     modules: int
     """Number of modules read."""
     instructions: int
     loop_bodies: frozenset[str] = frozenset()
-    """Names of loops and their bodies, for which trip counts may be given."""
+    """Names of loops and loop bodies, for which `Config.trips` may give trip counts."""
     assumed_entries: tuple[str, ...] = ()
     """Notes on modules without ENTRY (`assumed_entry`)."""
 
@@ -205,9 +206,9 @@ class Linted:
 def lint_source(
     source: Source, config: Config | None = None, compilation: Compilation | None = None
 ) -> Linted:
-    """Lints HLO text of one or several modules: syntax errors (codes X), then findings of rules. Never raises on text.
+    """Lints HLO text of one or more modules, including its syntax (codes X). Never raises on text.
 
-    If there are syntax errors, only those are reported, since rules would have to guess about an incomplete module.
+    If there are syntax errors, only these are reported, since rules cannot judge an incomplete module.
     """
     config = config or Config()
     result = read_tolerantly(source, infer_shape)

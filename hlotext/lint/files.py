@@ -28,24 +28,24 @@ _AFTER = ("hlo-final", "other")
 
 
 def texts_in(place: str) -> list[str | ModuleFile]:
-    """Optimized modules in a folder or archive, sorted by path. Raises InputError."""
+    """Returns the optimized modules in a folder or archive, sorted by path. Raises InputError if it cannot be read."""
     found = [text for text in module_texts([place]) if text.file is None or text.file.kind in _AFTER]
     return [text if text.archive is not None else text.path for text in found]
 
 
 def modules_in(folder: Path) -> list[Path]:
-    """Optimized modules in a folder and its subfolders, sorted by name; if there are none, files named `.hlo`."""
+    """Returns the optimized modules in a folder and its subfolders, or else `.hlo` files, sorted by name."""
     found = (text for text in module_texts([folder]) if text.archive is None)
     return [Path(text.path) for text in found if text.file is None or text.file.kind in _AFTER]
 
 
 @attrs.frozen
 class FileResult:
-    """Lint result of one file."""
+    """Result of linting one file."""
 
     file: str
     linted: Linted | None
-    """The result; None if the file could not be read."""
+    """The result, or None if the file could not be read."""
     problem: str = ""
     """Reason why the file could not be read."""
 

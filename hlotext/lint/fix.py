@@ -13,10 +13,10 @@ from hlotext.syntax.read import read_modules
 
 
 def fix_text(source: Source, config: Config | None = None) -> tuple[str, tuple[str, ...]]:
-    """Applies the passes that fix findings safely, and returns the text and the names of the passes that changed it.
+    """Applies safe fixes, and returns the text and the names of the passes that changed it.
 
-    Lines that no pass modifies stay identical byte for byte. Text that cannot be parsed, or that holds several modules,
-    is returned unchanged, since a printed module is a file of its own.
+    Unmodified lines are preserved byte for byte. Text that cannot be parsed or has several modules is returned
+    unchanged.
     """
     try:
         modules, _ = read_modules(source, infer=infer_shape)

@@ -1,4 +1,6 @@
-"""Every rule: those of this package, one in each file of `rules`, those of other packages, and those of a project's files."""
+"""Every rule: those of this package, one in each file of `rules`, those of other packages, and those of a project's
+files.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ _RULES = "hlotext.lint.rules"
 
 @functools.cache
 def builtin_rules() -> RuleMap:
-    """The built-in rules by code, in order."""
+    """Returns the built-in rules by code, in order."""
     return RuleMap()
 
 
@@ -100,7 +102,7 @@ def note_of(code: str) -> str:
 
 @functools.cache
 def all_rules(files: tuple[Path, ...] = ()) -> RuleMap:
-    """All rules by code, in order, including plugins and those defined in a project's `files`.
+    """Returns all rules by code, in order, including plugins and rules in a project's `files`.
 
     Raises RuleError for a plugin that is not a rule, or whose code is already taken.
     """

@@ -67,21 +67,21 @@ FAMILIES = {
 
 @attrs.frozen(eq=False, slots=False)
 class Context:
-    """The module being linted, with the facts that rules use."""
+    """The module being linted, with the analyses that rules use."""
 
     module: Module
     backend: Backend | None
-    """The platform: configured, else detected from the module; None if unknown."""
+    """The platform: configured, else detected from the module, or None if unknown."""
     is_optimized: bool
     checkout: Checkout | None = None
-    """Location of the program's source; None if unknown."""
+    """Location of the program's source, or None if unknown."""
     chip: str = ""
-    """Chip for time estimates. If empty, the chip named by the dump folder or module text is used, or else the
-    platform's default."""
+    """Chip for time estimates; empty for the chip named in the dump folder or module text, or the platform's default.
+    """
     trips: Mapping[str, int] = attrs.field(factory=dict)
     """Trip counts by name of the loop body, for loops of unknown trip count."""
     compilation: Compilation | None = None
-    """The compilation that the module is the final text of; None if the module is not from a dump folder."""
+    """The compilation whose final HLO the module is, or None if not from a dump folder."""
     _loops: dict[Computation, Instruction | None] = attrs.field(factory=dict, init=False)
 
     @functools.cached_property
@@ -91,44 +91,43 @@ class Context:
 
     @property
     def folders_chip(self) -> Chip | None:
-        """The chip named by the dump folder; None if the folder names no chip, or if the module is not from a dump
-        folder.
-        """
+        """The chip named by the dump folder, or None if there is no folder or it names no chip."""
         return self.compilation.chip if self.compilation is not None else None
 
     @functools.cached_property
     def assignment(self) -> memory.Assignment | None:
-        """Buffer assignment, computed once per module; None if it cannot be computed from the text."""
+        """Buffer assignment, computed once per module, or None if it cannot be computed from the text."""
         if self.backend is backend_of(self.module):
             return told(self.module)
         return assigned(self.module, self.backend)
 
     @functools.cached_property
     def peak(self) -> int | None:
-        """Peak memory in bytes; None if it cannot be computed."""
+        """Peak memory in bytes, or None if it cannot be computed."""
         return self.assignment.peak(0).bytes if self.assignment is not None else None
 
     @functools.cached_property
     def excess(self) -> Excess | None:
-        """Memory beyond the capacity of the chip; None if the module fits, or if that is unknown."""
+        """Memory required beyond the capacity of the chip, or None if the module fits or this is unknown."""
         if not self.module.is_scheduled:
             return None
         return excess_of(self.module, self.backend, self.graph, self.chip, self.folders_chip)
 
     @property
     def peak_at_stake(self) -> int | None:
-        """Bytes that a memory saving is compared with; None if unknown.
+        """Bytes that memory savings are measured against: the excess if the module does not fit, otherwise the peak.
 
-        The excess if the module does not fit the chip, else the peak.
+        None if unknown.
         """
         if not self.peak or self.excess is None:
             return self.peak
         return min(self.peak, self.excess.bytes)
 
     def saved_peak(self, shares: Mapping[Any, float]) -> int | None:
-        """Reduction of peak memory in bytes if the results of some instructions become smaller; None if unknown.
+        """Returns the reduction of peak memory in bytes if some results become smaller, or None if unknown.
 
-        `shares` maps instructions, or one array of them with its index, to the fraction of their bytes that is saved.
+        `shares` maps instructions, or pairs of an instruction and a shape index, to the fraction of their bytes that is
+        saved.
         """
         if self.assignment is None or not self.peak:
             return None
@@ -136,10 +135,9 @@ class Context:
         return max(0, round(self._needed * (1 - left)))
 
     def most_saved(self, changed: Collection[Any]) -> int | None:
-        """Upper bound on the reduction of peak memory if only the results of these instructions change; None if
-        unknown.
+        """Returns an upper bound on the reduction of peak memory in bytes if only these instructions change.
 
-        The rest of the peak consists of arguments, results and constants, which stay.
+        The bound excludes arguments, results and constants, which stay live. None if unknown.
         """
         if self.assignment is None or not self.peak:
             return None
@@ -147,7 +145,9 @@ class Context:
 
     @functools.cached_property
     def _needed(self) -> int:
-        """Bytes of main memory, with what is lost by fragments, which fall with the rest; 0 where memory cannot be told."""
+        """Bytes of main memory, with what is lost by fragments, which fall with the rest; 0 where memory cannot be
+        told.
+        """
         return max(self.assignment.run_bytes, self.peak or 0) if self.assignment is not None else 0
 
     @functools.cached_property
@@ -157,7 +157,7 @@ class Context:
 
     @functools.cached_property
     def arguments(self) -> tuple[Instruction, ...]:
-        """The parameters of the entry by number. Finding them visits all instructions of the entry."""
+        """The parameters of the entry, by number. Computed by visiting all instructions of the entry."""
         return self.module.entry.parameters
 
     @functools.cached_property
@@ -167,7 +167,7 @@ class Context:
 
     @functools.cached_property
     def fused_work(self) -> Mapping[Instruction, str]:
-        """Fusions that perform a single operation apart from changes of view, with the opcode of that operation."""
+        """Fusions of a single operation, apart from views such as bitcasts, with the opcode of that operation."""
         found, bodies = {}, alike(self.module)
         single: dict[frozenset[str], str] = {}
         for fusion in self.census.by_opcode.get("fusion", ()):
@@ -186,11 +186,11 @@ class Context:
 
     @functools.cached_property
     def communication_of(self) -> Mapping[Instruction, Communication]:
-        """Communications by the instruction to report."""
+        """Communications by `Communication.start`."""
         return {one.start: one for one in self.communications}
 
     def loop_around(self, computation: Computation | None) -> Instruction | None:
-        """The innermost while that contains a computation; None outside all loops."""
+        """Returns the innermost while that contains a computation, or None outside all loops."""
         if computation is None:
             return None
         if computation not in self._loops:
@@ -198,15 +198,15 @@ class Context:
         return self._loops[computation]
 
     def runs(self, instruction: Instruction) -> int:
-        """Execution count of an instruction; loops of data-dependent trip count are counted once."""
+        """Returns the execution count of an instruction, counting loops of data-dependent trip count once."""
         computation = instruction.computation
         known = self.graph.runs.get(computation) if computation is not None else None
         return 1 if known is None else known
 
     def in_all_rounds(self, count: int, instruction: Instruction) -> int:
-        """Scales a count over `runs` executions of an instruction to the executions that its seconds are based on.
+        """Scales a count over `runs` executions of an instruction by the assumed counts of unknown loops.
 
-        Loops of unknown trip count run as often as `Prices.basis` says.
+        `Prices.basis` states the trip counts assumed for loops of unknown trip count.
         """
         return count * self.prices.runs(instruction.computation) // max(1, self.runs(instruction))
 
@@ -221,7 +221,7 @@ class Context:
 
     @functools.cached_property
     def sent(self) -> int:
-        """Bytes that each device sends to others over all executions of all collectives; unknown amounts count 0."""
+        """Bytes that each device sends over all executions of all collectives, excluding unknown amounts."""
         return sum(
             one.sent_bytes * self.runs(one.start) for one in self.communications if not one.is_host_transfer
         )
@@ -233,7 +233,7 @@ class Context:
         return sum(self.flops(one) for opcode in ("dot", "convolution") for one in by_opcode.get(opcode, ()))
 
     def loop_inside(self, loop: Instruction) -> bool:
-        """True if the body of a loop contains another loop."""
+        """Returns True if the body of a loop contains another loop."""
         body = loop.attributes.get("body")
         return (
             any(self.loop_around(other.computation) is loop for other, _ in self.graph.loops())
@@ -242,7 +242,7 @@ class Context:
         )
 
     def is_stepped(self, instruction: Instruction) -> bool:
-        """True if the instruction executes individually and its result is in memory: not in a fusion or reducer."""
+        """Returns True if an instruction executes individually, rather than in a fusion or reducer."""
         return instruction.computation in self.graph.stepped
 
 
@@ -254,7 +254,7 @@ def make_context(
     trips: Mapping[str, int] | None = None,
     compilation: Compilation | None = None,
 ) -> Context:
-    """Creates the context of a module; arguments override what the module's text shows."""
+    """Creates the context of a module. Arguments override values inferred from the module."""
     return Context(
         module, backend or backend_of(module), is_optimized(module), checkout, chip, trips or {}, compilation
     )
@@ -276,41 +276,40 @@ def assigned(module: Module, backend: Backend | None) -> memory.Assignment | Non
 
 @attrs.frozen
 class Report:
-    """A finding as a rule reports it, before its cost is computed."""
+    """A finding as reported by a rule, before its cost is computed."""
 
     instruction: Instruction | None
-    """The instruction; None for reports about the whole module."""
+    """The instruction, or None for reports about the whole module."""
     message: str
     help: str = ""
     bytes: int | None = None
     """See `Finding.bytes`."""
     key: str = ""
-    """Distinguishes reports of a rule on instructions of the same form."""
+    """Distinguishes reports about otherwise identical instructions in fingerprints."""
     flops: int | None = None
     """See `Finding.flops`."""
     is_held: bool = False
     """See `Finding.is_held`."""
     severity: Severity | None = None
-    """Severity of costs that are neither bytes nor FLOPs, such as waiting for the host. None derives it from the
-    cost."""
+    """Severity, for costs that are neither bytes nor FLOPs, such as host stalls; None to derive it from the cost."""
     seconds: float | None = None
-    """See `Finding.seconds`. None uses the instruction's time, if the rule gives bytes or FLOPs."""
+    """See `Finding.seconds`. If None and bytes or FLOPs are given, the time of the instruction is used."""
     peak_bytes: int | None = None
-    """See `Finding.peak_bytes`; None derives it from `spares`, else from live bytes."""
+    """See `Finding.peak_bytes`. If None, it is derived from `spares`, or else from live bytes."""
     spares: Mapping[Any, float] = {}
-    """Arrays that the repair makes smaller, as for `Context.saved_peak`; arrays of one cause are combined."""
+    """Fraction of each array's bytes that the repair saves, as for `Context.saved_peak`; combined for equal causes."""
     is_at_most: bool = False
     """See `Finding.is_at_most`."""
     is_proved: bool | None = None
     """True if the module text proves that the cost is avoidable. None uses the rule's default."""
     waste: str = ""
-    """See `Finding.waste`; empty for the rule's."""
+    """See `Finding.waste`; empty to use that of the rule."""
     origin: Instruction | None = None
     """Instruction whose Python line is reported, if `instruction` has none."""
     repair: Repair | None = None
-    """Edit of the text that repairs the finding; None if there is none."""
+    """Edit of the module that repairs the finding, or None if unknown."""
     covers: frozenset[Instruction] = frozenset()
-    """Instructions whose cost is included, so that other findings about them are dropped."""
+    """Instructions whose cost is included. Other findings about them are dropped."""
     cause: str = ""
     """Key shared by findings with the same cause. If empty, the Python line is used, or else the op_name."""
 
@@ -323,52 +322,50 @@ class Rule:
     """
 
     code: ClassVar[str]
-    """Letter of the family and three digits. Never reused for another rule."""
+    """Code: the letter of the family and three digits. Never reused for another rule."""
     name: ClassVar[str]
     """Name of the rule: words joined by hyphens."""
     title: ClassVar[str]
-    """The waste, in one line without a full stop."""
+    """One-line description of the waste, without a full stop."""
     severity: ClassVar[Severity] = Severity.WARNING
-    """Maximum severity; cheap findings become notes (`Config.warn`)."""
+    """Maximum severity. Cheap findings become notes (`Config.warn`)."""
     waste: ClassVar[str] = ""
     """Kind of waste, one of `WASTES`; empty for rules without a cost."""
     is_proved: ClassVar[bool] = True
-    """True if its reports are provably avoidable; otherwise they are notes, at any cost."""
+    """True if the reported cost is provably avoidable; otherwise findings are notes regardless of cost."""
     is_trade: ClassVar[bool] = False
-    """True if the remedy trades time for memory, so it only counts as proved if the module does not fit."""
+    """True if the remedy trades time for memory, so that findings are proved only if the module does not fit."""
     gives_form: ClassVar[bool] = False
     """True if the remedy changes the shape or dimension order of an array (see `hlotext.lint.proof`)."""
     is_default: ClassVar[bool] = True
-    """True if it runs by default; False where evidence is thin or the pattern is often intended."""
+    """True if enabled by default; False if evidence is thin or the pattern is often intended."""
     backends: ClassVar[frozenset[Backend]] = frozenset()
     """Platforms to which the rule applies. If empty, it applies to all, including unknown platforms."""
     needs_optimized: ClassVar[bool] = False
-    """True if it applies only to optimized modules."""
+    """True if the rule applies only to optimized modules."""
     needs_schedule: ClassVar[bool] = False
-    """True if it applies only to final (scheduled) modules: later passes remove earlier occurrences."""
+    """True if the rule applies only to scheduled modules, because late passes may remove the pattern."""
     yields_to: ClassVar[frozenset[str]] = frozenset()
-    """Codes that take precedence: if one is reported for the same instruction, or for the consumer of a collective, this
-    rule is not.
+    """Codes that suppress this rule if reported for the same instruction or for the consumer of a collective.
     """
     names_cause: ClassVar[bool] = False
-    """True if reports state why the partitioner inserted a collective; for others `exchange_causes.with_cause` adds
-    it.
+    """True if messages already state why a collective was inserted; otherwise `exchange_causes.with_cause` adds it.
     """
     former: ClassVar[tuple[str, ...]] = ()
-    """Codes of former rules merged into this one, still accepted in configurations, comments and baselines."""
+    """Codes of rules merged into this rule, which configurations, comments and baselines may still use."""
     fix: ClassVar[str] = ""
     """Pass that fixes the finding without changing results (so `--fix` is safe); empty if there is none."""
     opcodes: ClassVar[frozenset[str]] = frozenset()
     """Opcodes of the instructions passed to `check`."""
     needs_any: ClassVar[frozenset[str]] = frozenset()
-    """Opcodes of which a module has one, or the rule finds nothing; empty for no such condition."""
+    """Opcodes, at least one of which a module must have for the rule to run; empty for no such condition."""
     needs_partitions: ClassVar[bool] = False
-    """True if it finds nothing in a module of one partition."""
+    """True if the rule needs a module with several partitions."""
     needs_communication: ClassVar[bool] = False
-    """True if it finds nothing in a module without communication."""
+    """True if the rule needs a module with communication."""
 
     def applies_to(self, context: Context) -> bool:
-        """True if the rule applies to a module of this kind."""
+        """Returns True if the rule applies to the platform and stage of a module."""
         if self.needs_optimized and not context.is_optimized:
             return False
         if self.needs_schedule and not context.module.is_scheduled:
@@ -376,30 +373,30 @@ class Rule:
         return not self.backends or context.backend in self.backends
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        """Yields findings about one instruction with one of the rule's opcodes."""
+        """Yields reports about an instruction with one of the rule's opcodes."""
         return iter(())
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        """Yields findings about the module as a whole. Called once per module."""
+        """Yields reports about the module as a whole. Called once per module."""
         return iter(())
 
     def nearest(self, context: Context) -> tuple[str, str] | None:
-        """The candidate closest to a finding in a module without findings, and the condition that it fails.
+        """Returns the candidate closest to a finding and the condition that it fails, or None without candidates.
 
-        This candidate meets the most conditions of the rule's functions. None if there is no candidate.
+        For modules in which the rule reports nothing. The closest candidate is the one that meets the most conditions.
         """
         return None
 
     @classmethod
     def described(cls) -> Code:
-        """The code of this rule, as listed in tables of codes."""
+        """Returns the description of this rule's code, as listed in tables of codes."""
         return RuleCode(cls.code, cls.severity, cls.title, "hlotext.lint", cls)
 
     @classmethod
     def page(cls) -> str:
-        """Documentation as Markdown: why it costs, how to recognize it, how to fix it.
+        """Returns the documentation as Markdown: the cost, how to recognize the pattern, and how to fix it.
 
-        For plugin rules, the docstring.
+        For plugin rules, this is the docstring.
         """
         if cls.__module__.startswith("hlotext.lint.rules."):
             return Code(cls.code, cls.severity, cls.title, "hlotext.lint").page()

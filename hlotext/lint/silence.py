@@ -50,10 +50,10 @@ class Silence:
 def explain_silence(
     source: Source, code: str, config: Config | None = None, compilation: Compilation | None = None
 ) -> list[Silence]:
-    """Explains why a rule reports nothing, or states that it reports something, for each module in HLO text.
+    """Explains, for each module in HLO text, why a rule reports nothing.
 
-    Raises KeyError if `code` is not the code of a rule. `compilation` is the compilation whose final text this is, as
-    in `run`.
+    If the rule does report something, the result says so. `compilation` is as in `run`. Raises KeyError if `code` is
+    not the code of a rule.
     """
     result = read_tolerantly(source, infer_shape)
     if any(finding.severity is Severity.ERROR for finding in result.diagnostics):

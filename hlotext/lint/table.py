@@ -11,7 +11,7 @@ from hlotext.lint.rule import FAMILIES, Rule
 
 
 def rule_table() -> str:
-    """Markdown table of the built-in rules, with their defaults."""
+    """Returns a Markdown table of the built-in rules with their defaults."""
     rows = ["| code | finds | waste | on | devices | settings |", "|---|---|---|---|---|---|"]
     for family, rules in groupby(builtin_rules().items(), key=lambda item: item[0][0]):
         rows.append(f"| **{family}** | **{FAMILIES[family]}** | | | | |")

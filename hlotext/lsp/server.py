@@ -36,8 +36,8 @@ PART = "hlotext.openPart"
 _DEPTH = 3
 _FIRST = "HloModule m, entry_computation_layout={()->f32[]}\n\nENTRY %e () -> f32[] {\n  ROOT %c = f32[] constant(0)\n}\n"
 _MALLOC = ((-3, 1 << 20), (-8, 1))
-"""glibc's M_MMAP_THRESHOLD and M_ARENA_MAX: texts get pages of their own, and all threads one heap. By default the threshold
-rises to the size of texts that were freed, and later texts fragment the heaps."""
+"""glibc's M_MMAP_THRESHOLD and M_ARENA_MAX: texts get pages of their own, and all threads one heap. By default the
+threshold rises to the size of texts that were freed, and later texts fragment the heaps."""
 _SWITCH_SECONDS = 0.0005
 """Seconds for which one thread keeps the interpreter: a hover crosses threads several times while a text is read."""
 
@@ -283,7 +283,7 @@ _FEATURES: tuple[tuple[str, Callable[..., Any], Any], ...] = (
 
 
 def serve() -> None:
-    """Serves one client over standard input and output until it sends `exit`. Nothing else is written to stdout."""
+    """Serves one client over stdin and stdout until it sends `exit`. Nothing else is written to stdout."""
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR)
     sys.setswitchinterval(_SWITCH_SECONDS)
     with contextlib.suppress(AttributeError, OSError, TypeError):  # other C libraries

@@ -1,6 +1,6 @@
 """Instruction patterns, named as in XLA's pattern matcher. Patterns are immutable values that can be reused.
 
-Every opcode is a function: `m.add(m.op("x"), m.constant(0))` matches an add of anything (captured as `x`) and a
+Every opcode is a function: `m.add(m.op("x"), m.constant(0))` matches an add of any operand (captured as `x`) and a
 constant whose elements are all 0, in this order; `m.add_any_order(...)` matches either order. `match` returns the
 captures; `explain` says why an instruction does not match.
 

@@ -11,7 +11,7 @@ from hlotext.matchers.pattern import Pattern, remembered
 def constant(value: Number | Literal | None = None, name: str | None = None) -> Pattern:
     """Matches a constant. If a value is given, all elements must equal it in value and type (`m::Constant`).
 
-    `True` is a boolean, `1` an integer of any type, `1.0` a float. A `Literal` is compared bit by bit.
+    `True` matches booleans, `1` integers of any type, `1.0` floats. A `Literal` is compared bit by bit.
     """
     pattern = Pattern(opcode="constant", capture=name)
     if value is None:
@@ -35,8 +35,7 @@ def constant_effective_scalar(value: Number | None = None, name: str | None = No
 
 
 def splat(value: Number | None = None, name: str | None = None) -> Pattern:
-    """Matches a value with equal elements: a constant, or a broadcast of a scalar constant. Captures the whole
-    value."""
+    """Matches a constant with equal elements or a broadcast of a scalar constant, and captures the whole value."""
     scalar = constant_scalar(value)
     broadcast = Pattern(opcode="broadcast", operands=(scalar,), capture=name)
     return Pattern(

@@ -1,8 +1,9 @@
 """The matching algorithm: each pair of pattern and instruction is tried once, given the captures so far.
 
-Operands in any order and alternatives make ways that branch, and nested ones would make exponentially many. But what a part
-of a pattern captures matters to the rest only where the rest asks for the same name again. So of a part that shares no name
-the first way is enough, of others one for each different meaning of the shared names, and each is found once.
+Operands in any order and alternatives make ways that branch, and nested ones would make exponentially many. But what a
+part of a pattern captures matters to the rest only where the rest asks for the same name again. So of a part that
+shares no name the first way is enough, of others one for each different meaning of the shared names, and each is found
+once.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ Captures: TypeAlias = dict[str, Any]
 
 @attrs.frozen
 class MatchOptions:
-    """Instructions that matching looks through between a user and its operand."""
+    """Options for looking through instructions between a user and its operand."""
 
     opcodes: frozenset[str] = frozenset()
     """Single-operand opcodes to look through, such as `frozenset({"bitcast", "copy"})`."""
     fusion: bool = False
-    """Look through fusions: a fusion matches as its root, and its parameters as its operands."""
+    """Look through fusions: a fusion matches as its root, and its parameters match as its operands."""
     start: bool = False
     """Also look through the matched instruction itself."""
 

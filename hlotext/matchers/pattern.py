@@ -43,15 +43,15 @@ class Condition(sending.Uncopied):
     """A condition on an instruction beyond its opcode and operands."""
 
     text: str
-    """The condition in words, such as `it has one user`, for explanations."""
+    """Description for explanations, such as `it has one user`."""
     holds: Callable[[Instruction, Captures], bool] = attrs.field(repr=False)
-    """Evaluates the condition. May add captures, which are undone if it returns False."""
+    """Function that evaluates the condition. It may add captures, which are undone if it returns False."""
     names: tuple[str, ...] = ()
     """Captures that the condition reads or adds."""
     origin: tuple[Callable[..., Pattern | Condition], tuple[Any, ...], dict[str, Any]] | None = attrs.field(
         default=None, repr=False
     )
-    """A function and its arguments that recreate this condition, possibly as the last one of a pattern."""
+    """Function and arguments that recreate this condition, or None if it cannot be recreated."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Condition) or (self.text, self.names) != (other.text, other.names):
@@ -118,13 +118,13 @@ class Pattern:
     """A pattern that matches instructions. Built by the functions of `hlotext.matchers` and the `with_` methods."""
 
     opcode: str | None = None
-    """The opcode; None for any."""
+    """The opcode, or None for any."""
     operands: tuple[Pattern, ...] | None = None
-    """A pattern per operand; None for any operands."""
+    """A pattern per operand, or None for any operands."""
     capture: str | None = None
     """Name of the instruction in the match. A name used twice must match the same instruction."""
     any_order: bool = False
-    """Match operands in any order. ValueError for more than `MAX_ANY_ORDER` operands."""
+    """Match operands in any order. Limited to `MAX_ANY_ORDER` operands (ValueError)."""
     conditions: tuple[Condition, ...] = ()
     alternatives: tuple[Pattern, ...] = ()
     """If not empty, one of these must match in addition to the other fields."""
@@ -171,7 +171,7 @@ class Pattern:
     # ---- trying
 
     def match(self, instruction: Instruction, options: MatchOptions = NOTHING_SKIPPED) -> Match | None:
-        """Returns the captures of the first match, in order; None if the instruction does not match."""
+        """Returns the captures of the first match, in order, or None if the instruction does not match."""
         options = self.options or options
         if options.start:
             instruction = looked_through(instruction, options)
@@ -184,11 +184,11 @@ class Pattern:
         return ways[0] if ways else None
 
     def matches(self, instruction: Instruction) -> bool:
-        """True if the instruction matches."""
+        """Returns True if the instruction matches."""
         return self.match(instruction) is not None
 
     def explain(self, instruction: Instruction, options: MatchOptions = NOTHING_SKIPPED) -> str | None:
-        """The reason why an instruction does not match, for the attempt that got furthest; None if it matches."""
+        """Returns the reason why an instruction does not match, for the attempt that got furthest; None if it matches."""
         options = self.options or options
         if options.start:
             instruction = looked_through(instruction, options)
@@ -210,7 +210,7 @@ class Pattern:
         return attrs.evolve(self, conditions=(*self.conditions, condition))
 
     def named(self, name: str) -> Pattern:
-        """This pattern, capturing the instruction under a name."""
+        """Returns this pattern, capturing the instruction under a name."""
         return attrs.evolve(self, capture=name)
 
     def but_not(self, *patterns: Pattern) -> Pattern:
@@ -218,21 +218,21 @@ class Pattern:
         return attrs.evolve(self, forbidden=(*self.forbidden, *patterns))
 
     def through(self, *opcodes: str, fusion: bool = False, start: bool = False) -> Pattern:
-        """This pattern, looking through operands of these opcodes, or into and out of fusions.
+        """Returns this pattern, looking through operands with these opcodes, or into and out of fusions.
 
-        `start` also looks through the matched instruction itself, so that a pattern of a fusion's computation matches
-        the fusion.
+        With `start`, also looks through the matched instruction itself, so that a pattern for the body of a fusion
+        matches the fusion.
         """
         return attrs.evolve(self, options=MatchOptions(frozenset(opcodes), fusion, start))
 
     # ---- operands and users
 
     def with_operand(self, number: int, pattern: Pattern) -> Pattern:
-        """Requires an operand of this number that matches a pattern (`WithOperand`)."""
+        """Requires operand `number` to exist and match a pattern (`WithOperand`)."""
         return attrs.evolve(self, single_operands=(*self.single_operands, SingleOperand(number, pattern)))
 
     def with_operand_if_present(self, number: int, pattern: Pattern) -> Pattern:
-        """Requires the operand of this number to match a pattern, if there is such an operand (`WithOperandIfPresent`)."""
+        """Requires operand `number`, if it exists, to match a pattern (`WithOperandIfPresent`)."""
         return attrs.evolve(
             self, single_operands=(*self.single_operands, SingleOperand(number, pattern, is_optional=True))
         )
@@ -362,10 +362,7 @@ class Pattern:
 
     @remembered
     def with_replica_groups(self, groups: ReplicaGroups | Sequence[Sequence[int]] | str) -> Pattern:
-        """Requires a collective with these replica groups in any notation, such as `{{0,1},{2,3}}` or `[2,2]<=[4]`.
-
-        XLA's `WithReplicaGroups`.
-        """
+        """Requires these replica groups, in any notation (`WithReplicaGroups`): `{{0,1},{2,3}}` or `[2,2]<=[4]`."""
         wanted = facts.groups(groups)
         return self.with_predicate(lambda i: facts.groups_of(i) == wanted, f"the replica groups are {groups}")
 
@@ -393,7 +390,7 @@ class Pattern:
 
     @remembered
     def with_reducer(self, opcode: str) -> Pattern:
-        """Requires a reducer (`to_apply`, or the combiner of a scatter) that is one operation on its two parameters.
+        """Requires a reducer (`to_apply` or the combiner of a scatter) with a single operation on its two parameters.
 
         For commutative operations the parameters may be in either order (XLA's `MatchReductionComputation`).
         """

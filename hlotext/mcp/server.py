@@ -98,9 +98,9 @@ class _Work:
 
 
 def make_server(roots: Sequence[Path], seconds: float = SECONDS) -> Any:
-    """Creates a server that may read files below some folders. Raises FileNotFoundError.
+    """Creates a server that may read files below the given folders. `seconds` is the time limit per call.
 
-    `seconds` is the time limit of a call.
+    Raises FileNotFoundError if a folder does not exist.
     """
     store, work = Store(roots), _Work(seconds)
     server: Any = MCPServer("hlotext", instructions=INSTRUCTIONS, version=hlo.__version__, log_level="ERROR")
@@ -180,6 +180,6 @@ def _add_pages(server: Any) -> None:
 
 
 def serve(roots: Sequence[Path]) -> None:
-    """Serves one client over standard input and output. Nothing else is written to stdout."""
+    """Serves one client over stdin and stdout. Nothing else is written to stdout."""
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR)
     make_server(roots).run("stdio")

@@ -1,4 +1,4 @@
-"""Buffer assignment of scheduled modules, exactly as XLA computes it, from the text alone.
+"""Buffer assignment of scheduled modules, computed from the module alone exactly as by XLA.
 
 >>> from hlotext import memory
 >>> m = memory.assign(module)  # doctest: +SKIP

@@ -22,7 +22,7 @@ class Slice(NamedTuple):
     offset: int
     """Bytes from the start of the allocation."""
     bytes: int
-    """Size of the chunk, which is that of the largest value sharing it."""
+    """Size of the chunk: that of the largest value sharing it."""
 
 
 def slices_of(rows: Iterable[tuple[Value, int, int]]) -> Iterator[Slice]:
@@ -43,35 +43,34 @@ class Allocation:
     is_aliased: bool = False
     """True for a parameter aliased to an output."""
     is_output: bool = False
-    """True if it holds the top level of the program's result."""
+    """True if the allocation holds the top level of the program's result."""
     is_constant: bool = False
     is_thread_local: bool = False
-    """True for the memory of a computation applied to elements, which exists only while it runs."""
+    """True for buffers of reducers and similar computations, which exist only while these run."""
     is_tuple: bool = False
-    """True if it holds the table of pointers of a tuple."""
+    """True if the allocation holds the pointer table of a tuple."""
     maybe_live_out: bool = False
-    """True if it holds part of the result, and may outlive the program."""
+    """True if the allocation holds part of the result, and so may outlive the program."""
     is_estimated: bool = False
-    """True if offsets are computed here; XLA's are not in the text."""
+    """True if offsets are hlotext's own, since XLA's cannot be derived from the module."""
     is_size_estimated: bool = False
-    """True if the size of its heap depends on where XLA's own search places values."""
+    """True if the size depends on XLA's placement of values, which cannot be derived from the module."""
     heaps: int = 0
     """Number of heaps in this allocation."""
     page: int | None = None
-    """Index among several heaps of limited size, as numbered by XLA; None before XLA had them (2026-08-10)."""
+    """XLA's index among several heaps of limited size, or None before XLA introduced these (2026-08-10)."""
     other_flags: tuple[str, ...] = ()
-    """Flags in XLA's file that are unknown to this release, verbatim."""
+    """Flags in XLA's file that are unknown to this release of hlotext, verbatim."""
     slices: tuple[Slice, ...] = ()
 
     @property
     def is_temporary(self) -> bool:
-        """True if the allocation is not a parameter, a result, thread-local or a constant
-        (`IsPreallocatedTempBuffer`)."""
+        """True if neither parameter, result, constant nor thread-local (`IsPreallocatedTempBuffer`)."""
         return not (self.is_parameter or self.maybe_live_out or self.is_thread_local or self.is_constant)
 
     @property
     def held_for(self) -> str:
-        """Category of memory that is live throughout: `arguments`, `results` or `constants`; empty for temporaries."""
+        """Category of a static allocation: `arguments`, `results` or `constants`; empty for temporaries."""
         if self.is_parameter:
             return "arguments"
         if self.is_constant:

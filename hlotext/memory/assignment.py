@@ -66,39 +66,38 @@ class Model:
 
 @attrs.frozen(eq=False, repr=False)
 class Assignment:
-    """Buffer assignment of a module: computed from the text (`assign`) or read from XLA's files (`load`)."""
+    """Buffer assignment of a module, computed (`assign`) or read from XLA's files (`load`)."""
 
     module: Module | None
-    """The module; None if only files were read."""
+    """The module, or None if only files were read."""
     backend: Backend | None
     chip: Chip | None
-    """The chip; None if unknown."""
+    """The chip, or None if unknown."""
     values: tuple[Value, ...]
     buffers: tuple[Buffer, ...] | None
-    """Sets of values that must share memory; None if read from files (`joined` computes it from the text)."""
+    """Sets of values that must share memory, or None if read from files (`joined` adds them)."""
     schedule: tuple[Instruction | str, ...]
-    """Instructions in the order of the flattened schedule; by name if not in the text."""
+    """Instructions in the order of the flattened schedule, given by name if not in the module."""
     allocations: tuple[Allocation, ...]
     notes: tuple[str, ...] = ()
-    """Assumptions made, and facts that could not be determined."""
+    """Assumptions made, and information that could not be determined."""
     is_computed: bool = True
-    """True if computed from the text, False if read from XLA's files."""
+    """True if computed from the module, False if read from XLA's files."""
     unread: tuple[str, ...] = ()
-    """XLA's files that could not be read completely; `notes` has the reasons."""
+    """Names of XLA's files that could not be read completely, for reasons given in `notes`."""
     heaps: tuple[Heap, ...] = ()
     """Heaps of temporaries; empty if read from files."""
     platform: Platform | None = None
     model: Model | None = None
-    """Intermediate results of the analyses; None if read from files."""
+    """Intermediate results of the computation, or None if read from files."""
     age: XlaAge | None = None
-    """Age of the XLA version whose rules were used; None if read from files."""
+    """Age of the XLA version whose rules were applied, or None if read from files."""
     places_fast_memory: bool = True
-    """True if values in the chip's fast memory have offsets too."""
+    """True if values in the chip's fast memory have offsets."""
     lines: Mapping[str, str] = attrs.field(factory=dict)
-    """Instructions that are not in the text, by name, as shown in a file."""
+    """Text of instructions that are not in the module, by name, from XLA's files."""
     elements: Mapping[Instruction, str] = attrs.field(factory=dict)
-    """Names in XLA's files of the get-tuple-elements that the module text writes as `BASE#I`. If there are several,
-    this is one of them.
+    """For tuple elements written as `BASE#I` in the module text, the name of a get-tuple-element in XLA's files.
     """
 
     def __repr__(self) -> str:
@@ -108,15 +107,15 @@ class Assignment:
     _repr_mimebundle_ = mimebundle
 
     def memory_spaces(self) -> tuple[int, ...]:
-        """Numbers of the memory spaces in use, ascending."""
+        """Returns the numbers of the memory spaces in use, ascending."""
         return tuple(sorted({a.memory_space for a in self.allocations if not a.is_thread_local}))
 
     def peak(self, memory_space: int = 0) -> Peak:
-        """The peak of a memory space: the moment with the most live bytes, and the values live then."""
+        """Returns the peak of a memory space: the time with the most live bytes, and the values live at that time."""
         return peaks.peak(self, memory_space)
 
     def timeline(self, memory_space: int = 0) -> tuple[tuple[int, int], ...]:
-        """The live bytes at each time of the schedule, including static allocations, as (time, bytes)."""
+        """Returns (time, live bytes) pairs for each time of the schedule, including static allocations."""
         return tuple(enumerate(peaks.timeline(self, memory_space)))
 
     @functools.cached_property
@@ -151,12 +150,12 @@ class Assignment:
 
     @functools.cached_property
     def shared_buffers(self) -> Mapping[Value, Buffer]:
-        """The buffer of each value that shares one."""
+        """The buffer of each value that shares a buffer with others."""
         return {value: buffer for buffer in self.buffers or () if len(buffer) > 1 for value in buffer}
 
     @property
     def fast_memory(self) -> FastMemory | None:
-        """Bounds on XLA's allocation in the chip's fast memory; None if there is none, or if read from files."""
+        """Bounds on XLA's allocation in the chip's fast memory, or None if there is none or if read from files."""
         if self.model is None or self.platform is None or self.buffers is None or not self.places_fast_memory:
             return None
         estimate = sum(heap.bytes for heap in self.heaps if heap.is_assigned_before)
@@ -191,12 +190,12 @@ class Assignment:
 
     @property
     def statistics(self) -> MemoryStatistics:
-        """The figures of JAX's `memory_analysis()`, under its names."""
+        """Statistics as reported by JAX's `memory_analysis()`."""
         return peaks.statistics(self)
 
     @property
     def run_bytes(self) -> int:
-        """Bytes of a run in those numbers: arguments, results in memory of their own, and temporaries as far as known."""
+        """Bytes of a run according to `statistics`: arguments, results without aliased ones, and known temporaries."""
         return peaks.run_bytes(self)
 
     @property
@@ -214,7 +213,7 @@ def assign(
     age: XlaAge | date | str | None = None,
     places_fast_memory: bool = True,
 ) -> Assignment:
-    """Computes the buffer assignment of a module from its text, as XLA's compiler for the platform does.
+    """Computes the buffer assignment of a module as XLA's compiler for the platform does.
 
     Cached until the module is edited, except with `aliases`; callers must not modify it. Assumptions, such as an
     unknown chip or a missing schedule (the order of the text is then used), are listed in `notes`.
@@ -226,8 +225,8 @@ def assign(
         aliases: Aliases from output index to parameter number and index, replacing those of the header.
         age: The XLA version whose rules apply: an XlaAge, a date or a jaxlib release ("0.10.2"). None (the default)
             detects it from the module text, or else assumes the newest.
-        places_fast_memory: Compute offsets in the fast memory of a TPU, which takes most of the time. If False they are
-            omitted unless already known; everything else is the same.
+        places_fast_memory: Compute offsets in the fast memory of a TPU, which takes most of the time. If False, these
+            offsets are omitted unless already known.
 
     Raises:
         MemoryModelError: Memory cannot be determined: no entry, recursion, missing or inconsistent shapes, an invalid
@@ -255,7 +254,8 @@ def assign(
 def peak_bytes(module: Module) -> int:
     """Bytes of main memory at the peak, as `assign(module).peak().bytes`, in a fraction of its time.
 
-    Nothing gets a place in a heap: of what lives there at once, no two share one. Raises MemoryModelError as `assign` does.
+    Nothing gets a place in a heap: of what lives there at once, no two share one. Raises MemoryModelError as `assign`
+    does.
     """
     backend, age = _backend(module, None, None), age_for(module)
     known = _assignments(module, backend, None, age)

@@ -22,23 +22,23 @@ class AssignmentDifference:
     item: str
     """Kind of the compared item: `values`, `live range`, `offset`, `allocation` ..."""
     name: str
-    """Name of the compared item: a value as `fusion.3{0}`, an allocation by the values in it."""
+    """Name of the compared item: a value such as `fusion.3{0}`, or an allocation identified by its values."""
     read: str
     computed: str
     is_estimated: bool = False
-    """True if it concerns offsets that are not in the text, so that a difference is expected."""
+    """True for offsets that cannot be derived from the module, which are expected to differ."""
 
     def __str__(self) -> str:
         return f"{self.item} of {self.name}: {self.read} in XLA's files, {self.computed} computed"
 
 
 def differences(read: Assignment, computed: Assignment) -> tuple[AssignmentDifference, ...]:
-    """All differences between an assignment read from XLA's files and the computed one.
+    """Compares an assignment read from XLA's files with the computed one.
 
     Differences of values come before those of offsets. Ids of values and allocations are not compared, nor is the order
     of positions and uses; values are identified by name, index and whether they are phis. Module text that writes tuple
-    elements as `BASE#I` does not show when XLA extracts them. Times are then counted without these instructions on both
-    sides, and a live range that ends at such an instruction is compared by its start only.
+    elements as `BASE#I` does not show when XLA extracts them. In that case, times are counted without these
+    instructions on both sides, and live ranges that end at one are compared by their start only.
     """
     return tuple(_differences(read, computed))
 

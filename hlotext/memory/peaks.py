@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Peak:
-    """The moment with the most live bytes in one memory space."""
+    """The time with the most live bytes in one memory space."""
 
     bytes: int
     """Live bytes, including static allocations."""
     time: int
     instruction: Instruction | str | None
-    """Instruction executing at the peak; by name if not in the text, None for an empty schedule."""
+    """Instruction executing at the peak, given by name if not in the module, or None for an empty schedule."""
     values: tuple[Value, ...]
     """Values live at the peak in that memory space."""
 
 
 @attrs.frozen
 class MemoryStatistics:
-    """The figures of JAX's `memory_analysis()`, under the same names. None if the module text is not sufficient."""
+    """Statistics as reported by JAX's `memory_analysis()`, in bytes, or None for unknown values."""
 
     argument_size_in_bytes: int
     output_size_in_bytes: int
@@ -60,7 +60,9 @@ def heap_bytes(assignment: Assignment, memory_space: int) -> int:
 
 
 def live_in(allocation: Allocation, moments: int) -> list[int]:
-    """Bytes that live in an allocation at each moment; values at one place count once, also those that become one there."""
+    """Bytes that live in an allocation at each moment; values at one place count once, also those that become one
+    there.
+    """
     ranges: dict[tuple[int, int], list[tuple[int, int]]] = {}
     begun = _begun(allocation)
     for value, offset, size in allocation.slices:
@@ -133,9 +135,11 @@ def peak(assignment: Assignment, memory_space: int) -> Peak:
 
 
 def held_at_peak(assignment: Assignment) -> dict[Value, int]:
-    """Bytes of main memory at its peak by the value that they were set aside for: of those that share them the first written.
+    """Bytes of main memory at its peak by the value that they were set aside for: of those that share them the first
+    written.
 
-    A loop's state is in the memory of what the loop was given. What is static is held by the first of its largest values.
+    A loop's state is in the memory of what the loop was given. What is static is held by the first of its largest
+    values.
     """
     time = assignment.peak().time
     shared = assignment.shared_buffers

@@ -17,7 +17,7 @@ class Use(NamedTuple):
     """One operand through which an instruction may read a value (`HloUse`)."""
 
     instruction: Instruction | None
-    """The user; None if XLA's file names an instruction that is not in the text."""
+    """The user, or None if XLA's file names an instruction that is not in the module."""
     name: str
     operand_number: int
     operand_index: ShapeIndex
@@ -73,7 +73,7 @@ class Value:
     def positions(self) -> tuple[tuple[Instruction | str, ShapeIndex], ...]:
         """Positions as (instruction, shape index), starting with the definition.
 
-        An instruction that is not in the text is given by name.
+        An instruction that is not in the module is given by name.
         """
         flat = self._positions
         first = self.instruction if self.instruction is not None else self.name
@@ -96,11 +96,11 @@ class Value:
         return tuple(found)
 
     def lives_at(self, time: int) -> bool:
-        """True if the value is live at a time of the schedule."""
+        """Returns True if the value is live at a time of the schedule."""
         return self.live_range is not None and self.live_range[0] <= time <= self.live_range[1]
 
     def add_position(self, instruction: Instruction | str, index: ShapeIndex) -> None:
-        """Adds a position where the value is found."""
+        """Adds a position of the value."""
         self._positions += (instruction, index)
 
     def add_use(self, user: Instruction | str, operand_number: int, operand_index: ShapeIndex) -> None:
@@ -108,11 +108,11 @@ class Value:
         self._uses += (user, operand_number, operand_index)
 
     def flat_positions(self) -> list[Instruction | str | ShapeIndex]:
-        """Positions except the first, flattened: instruction, index, instruction, index ... For analyses."""
+        """Returns the positions except the first, flattened: instruction, index, instruction, index, ..."""
         return self._positions
 
     def flat_uses(self) -> list[Instruction | str | int | ShapeIndex]:
-        """Uses, flattened: user, operand number, operand index, user ... For analyses."""
+        """Returns the uses, flattened: user, operand number, operand index, user, ..."""
         return self._uses
 
     @property

@@ -1,4 +1,4 @@
-"""Parser for messages of XLA's compilers and of JAX in logs: the failure, the memory requested, and the location.
+"""Parser for messages of XLA and JAX in logs, which extracts the failure, the memory requested and the location.
 
 >>> from hlotext import messages
 >>> for message in messages.read(open("train.log").read()):    # doctest: +SKIP

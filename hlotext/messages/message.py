@@ -12,7 +12,7 @@ from hlotext.ir.values.value import mimebundle
 
 @attrs.frozen
 class ListedAllocation:
-    """A row in a table of allocations. Sizes are in bytes, with the precision of the two printed digits."""
+    """A row in a table of allocations. Sizes are in bytes, rounded as in the message."""
 
     size: float
     unpadded: float | None = None
@@ -22,7 +22,7 @@ class ListedAllocation:
     file: str | None = None
     line: int | None = None
     instruction: str | None = None
-    """The instruction; None if the label does not name one, such as `deduplicated constant`."""
+    """Name of the instruction, or None if the label has no name, such as `deduplicated constant`."""
     kind: str | None = None
     """`HLO temp`, `global`, `argument`, etc."""
 
@@ -39,7 +39,7 @@ class Memory:
     allocations: tuple[ListedAllocation, ...] = ()
     """Complete entries of the table, largest first."""
     is_cut: bool = False
-    """True if the table is truncated within an entry, which is omitted."""
+    """True if the table is truncated within an entry. The partial entry is omitted."""
     program: float | None = None
     """Bytes of the program's temporaries and constants, from the table's totals."""
     arguments: float | None = None
@@ -54,7 +54,7 @@ class Memory:
 
     @property
     def must_go(self) -> float | None:
-        """Bytes that must be saved: the stated excess, or requested minus available; None if unknown."""
+        """Bytes that must be saved to fit: the stated excess, or requested minus available, or None if unknown."""
         if self.excess is not None or self.used is None or self.capacity is None:
             return self.excess
         return max(0.0, self.used - self.capacity)
@@ -65,11 +65,12 @@ class Message:
     """A message of a compiler or of JAX."""
 
     kind: str
-    """`hbm`, `vmem`, `smem`, `allocation`, `remat`, `kernel`, `slow-folding`, `slow-compile`, `donation`, `deleted`,
-    `devices`, `sharding`, `shard-map`, `layout`, `arguments`, `shapes`, `types`, `carry`, `collective`, `lowering`, `tracer`,
-    `callback`, `nan`, `custom-call`, `option`, `platform`, `cache`, `cache-key`, `deadlock`, `process`, `verifier`,
-    `abort`, `internal`;
-    where nothing more is known the status in lower case, or `exception`.
+    """Kind of message.
+
+    `hbm`, `vmem`, `smem`, `allocation`, `remat`, `kernel`, `slow-folding`, `slow-compile`, `donation`, `deleted`,
+    `devices`, `sharding`, `shard-map`, `layout`, `arguments`, `shapes`, `types`, `carry`, `collective`, `lowering`,
+    `tracer`, `callback`, `nan`, `custom-call`, `option`, `platform`, `cache`, `cache-key`, `deadlock`, `process`,
+    `verifier`, `abort`, `internal`; otherwise the status in lower case, or `exception`.
     """
     text: str
     """The first sentence, on one line."""
@@ -83,18 +84,18 @@ class Message:
     shape: str | None = None
     """Shape of the instruction or allocation; per device after partitioning."""
     file: str | None = None
-    """File of the Python program, with the line in the next field."""
+    """File of the Python program, or None if unknown."""
     line: int | None = None
     stack_frame_id: int | None = None
-    """Frame id in the tables of the module, which the message does not print."""
+    """Frame id in the stack-frame tables of the module, or None if absent."""
     memory: Memory | None = None
     facts: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
-    """Fields of this kind only: `from`, `to`, `parts`, `target`, `shapes`, `seconds`, `mlir`, `axis`, `condition` ..."""
+    """Kind-specific fields: `from`, `to`, `parts`, `target`, `shapes`, `seconds`, `mlir`, `axis`, `condition`, ..."""
 
     is_call: bool = False
     """True if the file and line belong to the call that compiled, rather than to an operation."""
     remedy: str | None = None
-    """Remedy specific to this message, if it differs from the remedy of its kind."""
+    """Remedy specific to this message; None to use that of its kind."""
 
     _repr_mimebundle_ = mimebundle
 
@@ -126,5 +127,5 @@ class Messages(Sequence[Message]):
         return self.messages[index]
 
     def of(self, kind: str) -> tuple[Message, ...]:
-        """Messages of one kind."""
+        """Returns the messages of one kind."""
         return tuple(message for message in self.messages if message.kind == kind)

@@ -42,8 +42,9 @@ _KEY_END = re.compile(r"PERSISTENT\s+COMPILATION\s+CACHE\s+(?:MISS|HIT)\s+for\s+
 def read(text: str) -> Messages:
     """Finds messages of XLA's compilers and of JAX in a log, with or without prefixes, a traceback, or JSON lines.
 
-    Duplicates from several processes or chained exceptions are merged. Colors are removed, and so are hard line wraps
-    in logs of up to 8 MiB. If a log can be unwrapped in several ways, the result with the most facts is used.
+    Duplicates from several processes or chained exceptions are merged. Colors are removed, and hard line wraps are
+    undone in logs of up to 8 MiB. If a log can be unwrapped in several ways, the result with the most information is
+    used.
     """
     readings = [_read(plain) for plain in plain_texts(text)]
     return Messages(tuple(map(_on_one_line, max(readings, key=_facts))))
@@ -250,7 +251,9 @@ def _key(parts: dict[str, str], module: str | None) -> Message:
 
 
 def _timed(text: str, found: list[tuple[int, Message]]) -> Iterator[Message]:
-    """Slow operations with how long they took: the line that says so stands between the first report and its repetition."""
+    """Slow operations with how long they took: the line that says so stands between the first report and its
+    repetition.
+    """
     took = [(match.start(), seconds(match)) for match in TOOK.finditer(text)]
     for number, (start, message) in enumerate(found):
         if message.kind.startswith("slow-"):

@@ -44,7 +44,7 @@ _WORTH = 0.01
 
 
 def remedies(message: Message) -> tuple[str, ...]:
-    """Suggested remedies, most certain first, or largest saving first for memory; empty if none is known."""
+    """Suggests remedies, most certain first (for memory, largest saving first); empty if none is known."""
     return tuple(_remedies(message))
 
 

@@ -1,4 +1,4 @@
-"""Reading and writing XLA's protos: modules and profiler traces. Needs the extra `proto`."""
+"""Reader and writer of XLA's protos: modules and profiler traces. Extra: `hlotext[proto]`."""
 
 from __future__ import annotations
 

@@ -70,13 +70,15 @@ class ProtoBuffers:
     buffers: tuple[LogicalBuffer, ...]
     allocations: tuple[BufferAllocation, ...]
     aliases: tuple[tuple[int, Instruction | None, ShapeIndex], ...]
-    """Other views of a buffer: its number, the instruction, and the shape index of its result."""
+    """Aliases of buffers: buffer number, instruction, and shape index in its result."""
     events: tuple[HeapEvent, ...]
     """Events of all heaps, in order."""
 
 
 def read_buffers(data: bytes, name: str = "") -> ProtoBuffers | None:
-    """Reads the buffer assignment of a serialized `HloProto`; None if it has none. Raises ProtoError."""
+    """Reads the buffer assignment of a serialized `HloProto`; returns None if it has none.
+
+    Raises ProtoError if the proto is invalid."""
     if kind_of(data, name) != PROTO:
         return None
     spans: dict[int, tuple[int, int]] = {}

@@ -10,10 +10,9 @@ from hlotext.ir.nodes.source import Span
 
 
 class ProtoError(HloSyntaxError):
-    """A proto cannot be read, or a module cannot be written as one. `str()` is one line with the place in the proto.
+    """A proto cannot be read, or a module cannot be written as one. `str()` is one line with the field path.
 
-    A subclass of `HloSyntaxError`, so that code that reads files need not distinguish formats. Line and column have no
-    meaning.
+    A subclass of `HloSyntaxError`, so that callers need not distinguish formats. Line and column are meaningless.
     """
 
     def __init__(self, message: str, path: str = "", offset: int | None = None, name: str = "") -> None:

@@ -28,7 +28,7 @@ class Span(NamedTuple):
 
 
 def kind_of(data: bytes, name: str = "") -> str:
-    """Detects the message type of serialized bytes. Raises ProtoError if it is none of XLA's."""
+    """Detects the message type of serialized bytes. Raises ProtoError for types other than XLA's."""
     fields: dict[int, int] = {}
     first: tuple[int, int] | None = None
     try:
@@ -146,7 +146,7 @@ class Modules(Sequence[Module]):
 
 
 def read_modules(data: bytes | str, name: str = "") -> Modules:
-    """Reads the modules of a file of any of the four message types.
+    """Reads the modules of a file of any message type that `kind_of` detects.
 
     Raises ProtoError if the file cannot be read, and MissingProtobuf without the extra `proto`."""
     if isinstance(data, str):
@@ -198,7 +198,7 @@ def with_config(proto: bytes, module: Module) -> bytes:
     """Serializes an `HloModuleProtoWithConfig` from a module and its `HloModuleProto`.
 
     Adds the attributes listed by `outside_of_proto`. Other parts of a config, such as compiler flags, are not set.
-    Raises ProtoError.
+    Raises ProtoError if the proto is invalid.
     """
     given = module._attributes
     layout = next(
@@ -218,7 +218,7 @@ def with_config(proto: bytes, module: Module) -> bytes:
 
 
 def outside_of_proto(module: Module) -> tuple[str, ...]:
-    """Header attributes without a field in `HloModuleProto`; in XLA they belong to the module's config."""
+    """Returns the header attributes without a field in `HloModuleProto`, which XLA stores in the module's config."""
     expect_module(module)
     names = (*CONFIG_NUMBERS.values(), "alias_passthrough_params", *CONFIG_FLAGS.values())
     return tuple([name for name in names if name in module._attributes])

@@ -114,7 +114,7 @@ KINDS = (
 
 
 def from_object(value: Any) -> Module | None:
-    """Converts an object of JAX or jaxlib to a module; None if it is not of a supported kind.
+    """Converts an object of JAX or jaxlib to a module; returns None for unsupported objects.
 
     Raises InputError if the object holds no HLO. The message gives the reason, or names the call that returns HLO.
     """

@@ -1,7 +1,7 @@
 """From `HloModuleProto` to nodes, directly: no text in between.
 
-What is the same is made once: shapes, attributes and literals are told by their bytes. The order is XLA's when it prints the
-proto (`HloModule::Print`): the schedule's, else operands before users.
+What is the same is made once: shapes, attributes and literals are told by their bytes. The order is XLA's when it
+prints the proto (`HloModule::Print`): the schedule's, else operands before users.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _COMPUTATION_TAG = _COMPUTATIONS << 3 | BYTES
 def read_module(
     data: bytes, name: str = "", start: int = 0, end: int | None = None, *, careful: bool = False
 ) -> Module:
-    """Reads a module from a serialized `HloModuleProto`, which may be part of a file. Raises ProtoError.
+    """Reads a module from a serialized `HloModuleProto`, which may be part of a file.
 
-    `careful` reads every instruction field by field, which is slower and gives the same result.
+    `careful` reads every instruction field by field, which is slower but gives the same result. Raises ProtoError if
+    the proto is invalid.
     """
     return _read(data, name, start, len(data) if end is None else end, None, careful)
 
@@ -44,7 +45,9 @@ def read_module(
 def read_module_and_ids(
     data: bytes, name: str, start: int, end: int
 ) -> tuple[Module, dict[int, Instruction]]:
-    """A module inside of a file, and its instructions by the ids under which the file speaks of them. Raises ProtoError."""
+    """A module inside of a file, and its instructions by the ids under which the file speaks of them. Raises
+    ProtoError.
+    """
     instructions: dict[int, Instruction] = {}
     return _read(data, name, start, end, instructions, False), instructions
 
@@ -80,7 +83,8 @@ class _Reader:
         """Computations by their ids as varints."""
         self.calls: dict[Computation, list[list[Computation]]] = {}
         self.schedule: dict[str, str] | None = None
-        """The ids of each scheduled computation's instructions, one varint behind the other; None without a schedule."""
+        """The ids of each scheduled computation's instructions, one varint behind the other; None without a schedule.
+        """
 
     def module(self) -> Module:
         self._take_apart()

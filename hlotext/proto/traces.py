@@ -2,8 +2,9 @@
 
 The profiler keeps the `HloProto` of each module that ran in a plane of its own, as a statistic of an event's metadata
 (`/host:metadata`, "Hlo Proto"), whose name ends in the program's id. Times lie in events that name an operation
-(`hlo_op`, with `program_id` and `run_id`), as the CPU's and GPU's runtimes write them; a TPU's planes have lines of their own
-for modules and operations ("XLA Modules", "XLA Ops"; inferred, no such trace was at hand). `trace_events.py` reads these.
+(`hlo_op`, with `program_id` and `run_id`), as the CPU's and GPU's runtimes write them; a TPU's planes have lines of
+their own for modules and operations ("XLA Modules", "XLA Ops"; inferred, no such trace was at hand). `trace_events.py`
+reads these.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class DeviceTime:
     device: str
     """Name of the device's plane, such as `/device:GPU:0`; `CPU`, or `CPU:0` if there are several."""
     count: int
-    """Number of kernels, several of which may belong to one execution; on CPU, number of executions."""
+    """Number of kernels, of which one execution may have several; on CPU, number of executions."""
     seconds: float
 
 
@@ -107,7 +108,7 @@ class OpTime:
 
     @property
     def count(self) -> int:
-        """Number of kernels on all devices; on CPU, number of executions, iterations of loops included."""
+        """Number of kernels on all devices; on CPU, number of executions, counting every iteration of loops."""
         return sum(one.count for one in self.devices)
 
     @property
@@ -133,11 +134,11 @@ class TracedModule:
     name: str
     """Name of the module, without the program id."""
     program_id: int | None
-    """Program id in the trace; None if there is none."""
+    """Program id in the trace, or None if there is none."""
     runs: int | None
-    """Number of runs; None if the trace does not separate runs, as on GPU."""
+    """Number of runs, or None if the trace does not separate runs, as on GPU."""
     seconds: float | None
-    """Time from the first to the last operation of a run, summed over runs, on the slowest device;
+    """Seconds from the first to the last operation of each run, summed over runs, on the slowest device.
 
     None if the trace does not separate runs.
     """
@@ -146,12 +147,11 @@ class TracedModule:
     _read: Any = attrs.field(repr=False)
     _module: Module | None = attrs.field(default=None, repr=False)
     notes: tuple[str, ...] = ()
-    """Truncated runs, and kernels that name no operation, with the number assigned and unassigned
-    (`thunks.with_kernels_named`)."""
+    """Notes on truncated runs, and on kernels that name no operation (see `thunks.with_kernels_named`)."""
 
     @property
     def module(self) -> Module:
-        """The module, parsed on first access. Raises ProtoError."""
+        """The module, parsed on first access. Raises ProtoError if it is invalid."""
         if self._module is None:
             self._module = self._read()
         return self._module
@@ -169,30 +169,29 @@ class TracedModule:
     _repr_mimebundle_ = mimebundle
 
     def time_of(self, instruction: Instruction) -> OpTime | None:
-        """Time of an instruction of the module; None if it is not in the trace.
+        """Returns the time of an instruction of the module, or None if it is not in the trace.
 
-        Instructions inside a fusion have no time of their own. Operations of the same name in several computations
-        share one time.
+        Instructions inside a fusion have no time. Operations with the same name in several computations share one time.
         """
         return self.times.get(instruction.name)
 
 
 @attrs.frozen
 class Trace:
-    """A profiler's trace, reduced to modules and their operations."""
+    """A profiler trace, reduced to modules and the times of their operations."""
 
     modules: tuple[TracedModule, ...]
-    """Programs whose modules are in the trace, in file order."""
+    """Modules contained in the trace, in file order."""
     others: tuple[str, ...]
-    """Names of executed programs whose modules are not in the trace."""
+    """Names of executed modules that the trace does not contain."""
     unnamed: Mapping[str, tuple[Kernel, ...]] = attrs.field(factory=dict, repr=False)
-    """Kernels and copies by GPU that name no operation, such as those of command buffers."""
+    """Kernels and copies that name no operation, such as those in command buffers, by GPU."""
 
     _repr_mimebundle_ = mimebundle
 
 
 def read_trace(data: bytes, name: str = "") -> Trace:
-    """Reads the modules and operation times of a serialized `XSpace`. Raises ProtoError."""
+    """Reads the modules and operation times of a serialized `XSpace`. Raises ProtoError if it is invalid."""
     found = module_spans(data, name)
     seen, unnamed = programs(data, name)
     modules = []

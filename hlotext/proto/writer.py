@@ -48,8 +48,8 @@ def write_module(module: Module, *, fill_elided: bool = False) -> bytes:
         fill_elided: Write elided constants as zeros.
 
     Raises:
-        ProtoError: A constant is elided (unless `fill_elided`), or the module has something that no proto can hold,
-            such as opcodes and attributes without a field, or text that is not UTF-8.
+        ProtoError: A constant is elided (unless `fill_elided`), or the module cannot be represented as a proto, because
+            of an opcode or attribute without a field, or text that is not UTF-8.
     """
     expect_module(module)
     module.materialize()
@@ -451,7 +451,8 @@ def _completed(instruction: Instruction) -> dict[str, Any]:
 
 
 def _as_stored(module: Module) -> list[Computation]:
-    """The computations, callees before callers: as they lay in the proto that the module was read from, else as it has them.
+    """The computations, callees before callers: as they lay in the proto that the module was read from, else as it has
+    them.
 
     Readers give them in another order, which does not tell the one in the file.
     """
@@ -460,7 +461,9 @@ def _as_stored(module: Module) -> list[Computation]:
 
 
 def _as_numbered(instructions: list[Instruction], stored: tuple[str, ...] | None) -> list[Instruction]:
-    """The instructions in the order of their ids: that of the proto that they are from, else the one in which they stand."""
+    """The instructions in the order of their ids: that of the proto that they are from, else the one in which they
+    stand.
+    """
     if stored is None:
         return instructions
     places = {name: place for place, name in enumerate(stored)}

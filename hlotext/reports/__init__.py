@@ -1,7 +1,7 @@
-"""Writers of findings: text for people, formats of code hosts and CI servers, SARIF, JSON.
+"""Writers of findings: readable text, formats of code hosts and CI servers, SARIF, JSON.
 
-Parser, verifier and linter report the same record, `Finding`; each format has one writer, a function of a
-`FindingsReport`. Module text is escaped by `escape`, so that it is inert in the output.
+Parser, verifier and linter all report `Finding`s. Each format has one writer, a function of a `FindingsReport`. Module
+text is escaped by `escape`, so that it is inert in the output.
 """
 
 from hlotext.findings import escape

@@ -13,7 +13,7 @@ from hlotext.reports.report import FindingsReport
 
 
 def counted_document(report: FindingsReport) -> dict[str, Any]:
-    """The `document` with `statistics` instead of findings."""
+    """Returns the `document` with `statistics` instead of findings."""
     return {
         **document(attrs.evolve(report, findings=[])),
         "summary": document(report)["summary"],

@@ -14,7 +14,7 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE
 
 
 def github(report: FindingsReport) -> str:
-    """GitHub workflow commands: one `::error file=...,line=...::message` per finding."""
+    """Formats findings as GitHub workflow commands, such as `::error file=...,line=...::message`."""
     return "".join(f"{_command(finding, report)}\n" for finding in report.findings)
 
 

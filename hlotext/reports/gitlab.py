@@ -22,7 +22,7 @@ _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE
 
 
 def gitlab(report: FindingsReport) -> str:
-    """GitLab code-quality report, a JSON array.
+    """Formats findings as a GitLab code-quality report, a JSON array.
 
     Duplicate fingerprints are numbered, since GitLab requires unique ones.
     """

@@ -23,12 +23,12 @@ _LINE = re.compile(r"(?P<gutter>  +\d* ?\| )(?P<rest>.*)")
 
 
 def full(report: FindingsReport) -> str:
-    """Every finding as `full_text`, separated by blank lines."""
+    """Formats every finding with `full_text`, separated by blank lines."""
     return "\n".join(f"{full_text(finding, report.with_origin)}\n" for finding in report.findings)
 
 
 def full_text(finding: Finding, with_origin: bool = False, width: int | None = None) -> str:
-    """A finding in full: location and message, source line with caret, origin and cost, remedy.
+    """Formats a finding in full: location and message, source line with caret, origin and cost, remedy.
 
     If `width` is given (for terminals), the location is above the message, source lines are truncated around the caret,
     and sentences are wrapped.
@@ -148,7 +148,7 @@ def _short(count: int) -> str:
 
 
 def coloured(finding: Finding, with_origin: bool = False, width: int | None = None) -> Text:
-    """`full_text` in color, with styles for severity, location, caret and help."""
+    """Formats a finding as `full_text` does, in color."""
     from rich.text import Text
 
     style, mark = _STYLES[finding.severity], _mark(finding)
@@ -180,18 +180,18 @@ _SOUGHT = ("  saves: ", "  from: ")
 
 
 def concise(report: FindingsReport) -> str:
-    """One line per finding, for people and editors."""
+    """Formats one line per finding, for people and editors."""
     return "".join(f"{concise_line(finding)}\n" for finding in report.findings)
 
 
 def concise_line(finding: Finding) -> str:
-    """A finding on one line: `file:line:column: warning[C101]: message`."""
+    """Formats a finding on one line: `file:line:column: warning[C101]: message`."""
     text = f"{finding.place}: {finding.severity.value}[{finding.code}]: {finding.message}"
     return escape.line(" ".join(text.split()))
 
 
 def summary(findings: Iterable[Finding], files: int) -> str:
-    """Summary line, such as `2 errors, 1 note in 3 files`."""
+    """Returns a summary line, such as `2 errors, 1 note in 3 files`."""
     return f"{by_severity(findings) or 'no findings'} in {pluralize(files, 'file')}"
 
 
@@ -220,7 +220,9 @@ def basis_of(finding: Finding) -> str:
 
 
 def outcome_text(outcome: RepairOutcome) -> str:
-    """`2 instructions moved out of while.5: step 20.1 ms -> 6.3 ms (69 % less), peak 1.20 GiB -> 1.22 GiB (1.7 % more)`."""
+    """`2 instructions moved out of while.5: step 20.1 ms -> 6.3 ms (69 % less), peak 1.20 GiB -> 1.22 GiB (1.7 %
+    more)`.
+    """
     if outcome.reason:
         return f"the repair was not applied: {outcome.reason}"
     parts = []

@@ -15,12 +15,12 @@ from hlotext.reports.report import FindingsReport
 
 
 def json(report: FindingsReport) -> str:
-    """The `document` as JSON text."""
+    """Formats the `document` as JSON text."""
     return escape.json(document(report)) + "\n"
 
 
 def document(report: FindingsReport) -> dict[str, Any]:
-    """The report as a JSON object: the checked files, the findings in order, and their number by severity."""
+    """Converts the report to a JSON object: the checked files, the findings, and their number by severity."""
     counts = Counter(finding.severity for finding in report.findings)
     cut = {} if report.total is None else cut_json(report)
     return {
@@ -39,12 +39,12 @@ def cut_json(report: FindingsReport) -> dict[str, Any]:
 
 
 def json_lines(report: FindingsReport) -> str:
-    """JSON Lines: one finding per line, as in `findings` of `json`."""
+    """Formats findings as JSON Lines, each as in `findings` of `json`."""
     return "".join(f"{escape.json(finding_json(finding, report), None)}\n" for finding in report.findings)
 
 
 def finding_json(finding: Finding, report: FindingsReport) -> dict[str, Any]:
-    """One finding as a JSON object."""
+    """Converts a finding to a JSON object."""
     facts = finding.facts
     found = {
         "code": finding.code,

@@ -1,4 +1,6 @@
-"""Findings as JUnit's XML, which every CI server shows as test results: a suite for each file, a failure for each finding."""
+"""Findings as JUnit's XML, which every CI server shows as test results: a suite for each file, a failure for each
+finding.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ else:
 
 
 def junit(report: FindingsReport) -> str:
-    """JUnit XML. A file without findings is one passed test."""
+    """Formats findings as JUnit XML. A file without findings is one passed test."""
     root = ET.Element("testsuites", name="hlotext", tests=str(0), failures=str(len(report.findings)))
     by_file: dict[str, list[Finding]] = {file: [] for file in report.files}
     for finding in report.findings:

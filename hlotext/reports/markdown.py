@@ -15,7 +15,7 @@ _SHOWN = 20
 
 
 def markdown(report: FindingsReport) -> str:
-    """Markdown summary: number of findings by code, and the first findings."""
+    """Formats a Markdown summary: number of findings by code, and the first findings."""
     findings, gone = report.findings, report.gone
     out = [f"### hlotext: {summary(findings, len(report.files))}", ""]
     if gone:
@@ -43,12 +43,12 @@ def _row(finding: Finding) -> str:
 
 
 def counts(findings: Sequence[Finding]) -> list[tuple[str, int]]:
-    """Number of findings by code, most frequent first."""
+    """Returns the number of findings by code, most frequent first."""
     return sorted(Counter(finding.code for finding in findings).items(), key=lambda row: (-row[1], row[0]))
 
 
 def statistics(report: FindingsReport) -> str:
-    """One line per code: count, code, title."""
+    """Formats one line per code: count, code, title."""
     rows = counts(report.findings)
     width = max((len(f"{count:,}") for _, count in rows), default=0)
     return "".join(f"{count:>{width},}  {code}  {report.code_of(code).title}\n" for code, count in rows)

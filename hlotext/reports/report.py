@@ -12,7 +12,7 @@ from hlotext.findings.finding import Finding
 
 @attrs.frozen
 class FindingsReport:
-    """Findings of a run over some files."""
+    """Findings of one run over files, as input of the writers."""
 
     findings: Sequence[Finding]
     files: Sequence[str]
@@ -24,6 +24,6 @@ class FindingsReport:
     gone: int = 0
     """Baselined findings that no longer occur."""
     total: int | None = None
-    """Total number of findings, if a limit was given; `findings` has the first ones."""
+    """Total number of findings if `findings` was truncated by a limit; otherwise None."""
     with_origin: bool = False
     """True to show the operation of the source program and the cost with each finding."""

@@ -26,7 +26,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: 
 
 
 def sarif(report: FindingsReport) -> str:
-    """SARIF log with a single run."""
+    """Formats findings as a SARIF log with a single run."""
     codes = list(dict.fromkeys(finding.code for finding in report.findings))
     numbers = {code: number for number, code in enumerate(codes)}
     run = {

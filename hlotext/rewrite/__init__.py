@@ -11,7 +11,7 @@
 
 - Rules: `rule` (op lines), `pattern` (a function), `apply_rules`, `load_rules`, `read_rules`, `ApplyRules` (rules as a
   pass).
-- Editing: `Rewrite` (in a rule), `Editor` (in a pass of your own), `kit`.
+- Editing: `Rewrite` (in a rule), `Editor` (in a custom pass), `kit`.
 - New instructions and computations: `Builder`, `shape_of`, `clone_instruction`, `clone_computation`,
   `import_computation`.
 - Arguments and results: `add_parameter`, `remove_parameter`, `add_result`, `remove_result`, `change_entry_layout`,

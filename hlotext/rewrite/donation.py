@@ -33,11 +33,11 @@ def donate(
         module: The module, modified in place.
         buffers: For each argument, the element of the result that gets its buffer. Use `()` if the result is an array,
             and None to let XLA choose the result.
-        kind: `may-alias` or `must-alias`, which requires callers to pass a buffer of their own.
+        kind: `may-alias` or `must-alias`. The latter requires callers to donate the buffer.
 
     Raises:
-        EditError: There is no such argument or result, their types or sizes differ, or one result is given to two
-            arguments. Nothing is changed then.
+        EditError: There is no such argument or result, their types or sizes differ, or two arguments are assigned to
+            one result. Nothing is changed then.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse('''HloModule m

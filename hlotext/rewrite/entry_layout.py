@@ -23,14 +23,14 @@ def change_entry_layout(
     parameters: Mapping[int | tuple[int, Index], Layout | str] | None = None,
     results: Mapping[Index, Layout | str] | Layout | str | None = None,
 ) -> None:
-    """Changes the layouts of a program's arguments and results, and the header's `entry_computation_layout`.
+    """Changes the layouts of a program's arguments and results, and `entry_computation_layout` in the header.
 
     Before layout assignment, only the header and the entry's own shapes change. In a scheduled module, where layouts
     are final, copies are inserted after parameters and before the root to convert from and to the program's layouts.
 
     Args:
         module: The module, modified in place.
-        parameters: Layouts by parameter number (with an index for an array inside a tuple).
+        parameters: Layouts by parameter number, or by number and shape index for an array inside a tuple.
         results: The layout of the result, or of arrays in it by index. Layouts are values or text such as `"{0,1}"`;
             where arrays are tiled, those without tiles get the TPU compiler's.
 

@@ -18,7 +18,7 @@ from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination, remove_unrea
 
 
 def extract(instruction: Instruction, depth: int | None = None) -> Module:
-    """Extracts an instruction into a new module, with its operands up to a distance of `depth` (all if None).
+    """Extracts an instruction and its operands into a new module, up to a distance of `depth` (all if None).
 
     More distant values become parameters; called computations are copied. The original module is not modified. Raises
     EditError for an instruction without a shape or outside a module.
@@ -56,11 +56,12 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
 def extract_between(
     results: Sequence[Instruction], given: Sequence[tuple[Shape, Instruction | None]]
 ) -> Module:
-    """A new module that computes instructions of one computation from given ones, which become its parameters, in this order.
+    """A new module that computes instructions of one computation from given ones, which become its parameters, in this
+    order.
 
-    Former parameters that are still used come before them. A parameter without an instruction is used by nothing. Several
-    results are a tuple. The source module stays as it is.
-    Raises EditError for instructions of no module, or of several computations.
+    Former parameters that are still used come before them. A parameter without an instruction is used by nothing.
+    Several results are a tuple. The source module stays as it is. Raises EditError for instructions of no module, or of
+    several computations.
     """
     computation = results[0].computation
     if computation is None or computation.module is None or {i.computation for i in results} != {computation}:

@@ -92,8 +92,8 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
 def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
     """Drops or reorders loop-carried values. A new loop replaces the old one.
 
-    A dropped value may only be used to compute its own next value. Users of the loop must read the state by
-    `get-tuple-element` and are updated. Names and annotations are kept as by `add_loop_value`.
+    A dropped value may only be used to compute its own next value. Users of the loop must be `get-tuple-element`s,
+    which are updated. Names and annotations are kept as by `add_loop_value`.
 
     Args:
         loop: A while whose state is a tuple, created by a `tuple` at the body's root.
@@ -211,7 +211,9 @@ _KEPT = ("sharding", "frontend_attributes", "metadata")
 
 
 def _states(loop: Instruction) -> tuple[Instruction, ...]:
-    """Where the state of a loop is: itself, what its computations are given, where it starts, and what the body returns."""
+    """Where the state of a loop is: itself, what its computations are given, where it starts, and what the body
+    returns.
+    """
     given = parameter_of(body_of(loop)), parameter_of(condition_of(loop))
     return loop, *given, loop.operands[0], body_of(loop).root
 
@@ -292,8 +294,8 @@ def _sharding(
 
 
 def _tidied(editor: Loops, loop: Instruction, old: tuple[Computation, ...], notes: _Notes) -> Instruction:
-    """The loop, without tuples that are only taken apart, and without the computations that it called before, whose names
-    its own take over.
+    """The loop, without tuples that are only taken apart, and without the computations that it called before, whose
+    names its own take over.
     """
     home, module = loop.computation, editor.module
     assert home is not None

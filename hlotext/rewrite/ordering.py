@@ -9,7 +9,7 @@ from hlotext.rewrite.kit.edits import Editor
 
 
 def next_instruction(instruction: Instruction) -> Instruction | None:
-    """The next instruction in its computation's order, in constant time; None for the last.
+    """Returns the next instruction in the computation, in constant time, or None for the last instruction.
 
     Raises EditError if the instruction is not in a computation.
     """
@@ -17,7 +17,7 @@ def next_instruction(instruction: Instruction) -> Instruction | None:
 
 
 def previous_instruction(instruction: Instruction) -> Instruction | None:
-    """The previous instruction in its computation's order; None for the first.
+    """Returns the previous instruction in the computation, in constant time, or None for the first instruction.
 
     Raises EditError if the instruction is not in a computation.
     """
@@ -60,9 +60,9 @@ def move_after(instruction: Instruction, other: Instruction) -> None:
 
 
 def depends_on(a: Instruction, b: Instruction) -> bool:
-    """True if `a` depends on `b` through operands or control dependencies, or is `b`.
+    """Returns True if `a` is `b` or depends on it through operands or control dependencies.
 
-    Visits only instructions between the two. False for instructions of different computations.
+    Visits only instructions between the two. Returns False for instructions of different computations.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x)  b = f32[] cosine(a)  ROOT c = f32[] abs(x) }")
@@ -88,10 +88,11 @@ def depends_on(a: Instruction, b: Instruction) -> bool:
 
 
 def replace_preserving_sharding(old: Instruction, new: Instruction) -> bool:
-    """`replace_with` that never loses a sharding (`HloComputation::ReplaceInstruction` with `preserve_sharding`).
+    """Replaces an instruction unless a sharding would be lost.
 
-    If both instructions have different shardings, returns False and changes nothing. A new instruction without a
-    sharding gets the old one's, and likewise metadata and frontend attributes.
+    Corresponds to XLA's `HloComputation::ReplaceInstruction` with `preserve_sharding`. If the instructions have
+    different shardings, returns False and changes nothing. A new instruction without a sharding gets the old one's, and
+    likewise metadata and frontend attributes.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x), sharding={replicated}  ROOT b = f32[] abs(a) }")

@@ -20,10 +20,9 @@ from hlotext.rewrite.kit.builder import Builder
 def outline(
     instructions: Sequence[Instruction], name: str, opcode: str = "call", **attributes: Any
 ) -> Instruction:
-    """Moves instructions of one computation into a new one, and replaces them with a `call` (or `fusion`).
+    """Moves instructions of one computation into a new computation, and replaces them with a `call` (or `fusion`).
 
-    Outside values that they use become parameters; their values that are used outside become the result, a tuple if
-    there are several.
+    Values from outside become parameters. Values used outside become the result, a tuple if there are several.
 
     Args:
         instructions: The instructions.
@@ -35,8 +34,8 @@ def outline(
         The caller.
 
     Raises:
-        EditError: A path leaves the instructions and comes back, or they include parameters or have control
-            dependencies. Nothing is changed then.
+        EditError: A path of dependencies leaves the instructions and returns, or they include parameters or have
+            control dependencies. Nothing is changed then.
     """
     chosen = dict.fromkeys(instructions)
     computation = next(iter(chosen)).computation if chosen else None
@@ -163,8 +162,8 @@ def _inline(
 
 
 def _remove_own(module: Module, body: Computation) -> None:
-    """Removes the body of a fusion that is gone, with the bodies that its own fusions had: what is right in a fusion need
-    not be outside of one.
+    """Removes the body of a fusion that is gone, with the bodies that its own fusions had: what is right in a fusion
+    need not be outside of one.
     """
     waiting = [body]
     while waiting:

@@ -61,10 +61,10 @@ class Pipeline:
     verify: bool = True
     """Validate the graph after each pass, and report new findings of `hlotext.verify`."""
     dump_to: Path | None = None
-    """Folder for the module's text after each pass, with file names as in XLA; None dumps nothing."""
+    """Folder to which the module is dumped after each pass, with file names as in XLA; None dumps nothing."""
 
     def following(self, platform: str = "", age: Age = "") -> Pipeline:
-        """This pipeline with each pass as `Pass.following` returns it.
+        """Returns this pipeline with `Pass.following` applied to each pass.
 
         >>> from hlotext.rewrite.passes import parse_passes
         >>> [str(p) for p in Pipeline(parse_passes("dce,reshape-mover")).following("gpu").passes]
@@ -73,8 +73,9 @@ class Pipeline:
         return attrs.evolve(self, passes=[pass_.following(platform, age) for pass_ in self.passes])
 
     def run(self, module: Module) -> list[PipelineStep]:
-        """Runs the passes in order. If a pass fails, raises PassError and leaves the module as it was before that
-        pass."""
+        """Runs the passes in order.
+
+        If a pass fails, raises PassError and restores the module to its state before that pass."""
         known: Counter[str] | None = None
         steps: list[PipelineStep] = []
         if self.dump_to is not None:
@@ -176,7 +177,7 @@ def _errors(module: Module) -> Counter[str]:
 
 
 def bisect(module: Module, passes: Sequence[Pass], is_good: Callable[[Module], bool]) -> Pass | None:
-    """Finds the first pass after which a module is no longer good; None if it is good after all of them.
+    """Returns the first pass after which a module is no longer good, or None if it is good after all passes.
 
     Runs prefixes of the passes on copies of the module, about log2(n) of them. Assumes that a module that is no longer
     good stays that way. Raises ValueError if the module is not good to begin with.

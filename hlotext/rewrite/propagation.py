@@ -23,12 +23,12 @@ MAX_CHANGES = 64
 
 
 def change_shape(instruction: Instruction, shape: Shape | str) -> list[Instruction]:
-    """Changes the shape of a value (usually a parameter), and propagates it to everything that depends on it.
+    """Changes the shape of a value (usually a parameter), and propagates it to all dependent instructions.
 
-    Users, callers and called computations including reducers are updated; loops keep one shape for operand, body and
-    result. If an element type changes, constants among the other operands are converted, and a reducer with other
-    callers is copied. Anything that only the instruction itself determines (the sizes of a reshape, the type of a
-    convert) is kept. Returns the modified instructions.
+    Updates users, callers and called computations including reducers; operand, body and result of a loop keep the same
+    shape. If an element type changes, constants among the other operands are converted, and a reducer with other
+    callers is copied. Properties that operands do not determine (the sizes of a reshape, the type of a convert) are
+    kept. Returns the modified instructions.
 
     Inside `module.transaction(typed=False)`, propagation is deferred to the end of the block, so that changes that are
     only valid together can be made one by one. Raises EditError, and changes nothing, if an operation no longer accepts
@@ -42,7 +42,7 @@ def change_operands(
 ) -> list[Instruction]:
     """Replaces the operands of an instruction with values of any shape, infers its shape, and propagates it.
 
-    Propagation is that of `change_shape`; parameters of called computations get the shapes of the operands. If only a
+    Propagation works as in `change_shape`; parameters of called computations get the shapes of the operands. If only a
     layout differs, a copy after the parameter keeps the old layout for its users. Returns the modified instructions.
     """
     return _change(instruction, _given(shape, instruction), operands=operands)
@@ -54,7 +54,7 @@ def change_attributes(
     """Sets attributes of an instruction, infers its shape, and propagates it as `change_shape` does.
 
     Replica groups of another size resize a collective and everything that depends on it. None removes an attribute.
-    Names are those of the text, with underscores. Returns the modified instructions.
+    Names are those in HLO text, with underscores for hyphens. Returns the modified instructions.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse(
@@ -279,7 +279,9 @@ class _Propagation:
                         _erase_chain(operand)
 
     def converted_constant(self, value: Instruction, type_: ElementType) -> Instruction | None:
-        """A constant, or what is only a broadcast or another arrangement of one, in another type; None for other values."""
+        """A constant, or what is only a broadcast or another arrangement of one, in another type; None for other
+        values.
+        """
         assert value.shape is not None
         shape, b = retyped(value.shape, type_), Builder.after(value)
         if value.literal is not None:

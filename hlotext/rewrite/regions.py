@@ -31,7 +31,7 @@ def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Ins
         build: Creates the new value, given a builder that inserts after `value`, and `value`.
 
     Returns:
-        The new value, which is also the new root if the old one was.
+        The new value, which becomes the root if the old value was.
 
     Raises:
         EditError: The new value has another type, outside `module.transaction(typed=False)`. Nothing is changed then.
@@ -57,10 +57,9 @@ def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Ins
 
 
 def sink_constants(fusion: Instruction) -> int:
-    """Moves constant operands of a fusion into its body, where the compiler may fold them, and returns the number of
-    constants moved.
+    """Moves constant operands of a fusion into its body, where the compiler may fold them.
 
-    Raises EditError if the body has other callers.
+    Returns the number of constants moved. Raises EditError if the body has other callers.
     """
     home = fusion.computation
     if fusion.opcode != "fusion" or home is None or home.module is None:

@@ -17,9 +17,9 @@ from hlotext.rewrite.kit.builder import Builder
 
 
 def add_result(module: Module, value: Instruction) -> int:
-    """Appends an array of the entry to the program's results, and updates layouts, lists and donations in the header.
+    """Appends an array of the entry to the program's results, and updates layouts and donations in the header.
 
-    A result that is not a tuple becomes the first element of one.
+    A non-tuple result becomes the first element of a tuple.
 
     Args:
         module: The module, modified in place.

@@ -47,7 +47,7 @@ class FileRule:
 
 @attrs.frozen
 class ApplyRules(Pass):
-    """Pass that applies rewrite rules until none matches."""
+    """A pass that applies rewrite rules until none matches."""
 
     name: ClassVar[str] = "rules"
     summary: ClassVar[str] = "Applies the given rewrite rules."
@@ -64,8 +64,7 @@ class ApplyRules(Pass):
 
 
 def read_rules(text: str, name: str = "rules.toml") -> tuple[FileRule, ...]:
-    """Parses the rewrite rules in the text of a file, in order. Raises RuleFileError, with file and line, if it is
-    invalid.
+    """Parses rewrite rules in TOML text, in order. Raises RuleFileError, with file and line, if it is invalid.
 
     >>> [one.rule.name for one in read_rules('[twice]\\nrule = "add($x, $x) => multiply($x, 2)"')]
     ['twice']

@@ -4,8 +4,8 @@ Compatibility: within one version of a schema no field is removed, changes type 
 Fields may be added, so readers must ignore unknown ones. Any other change increments the version, which is in the field
 `version` of every document, and is announced in CHANGELOG.md.
 
-`NAME.json` in this folder has the command-specific part of a schema (`dump-list.json`: of `hlotext dump list`);
-`fields.json` describes fields by name, once for all schemas.
+`NAME.json` in this folder is the command-specific part of a schema, such as `dump-list.json` for `hlotext dump list`.
+`fields.json` describes fields by name, for all schemas.
 """
 
 from __future__ import annotations

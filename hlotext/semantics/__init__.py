@@ -1,4 +1,4 @@
-"""Verification and shape inference of single instructions, independent of source text and positions."""
+"""Verification and shape inference of single instructions, independent of source text."""
 
 from __future__ import annotations
 

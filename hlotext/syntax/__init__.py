@@ -1,4 +1,4 @@
-"""Parsing and printing. Importing this package installs the printer of nodes."""
+"""Parsing and printing of HLO text. Importing this package registers the printer."""
 
 from __future__ import annotations
 

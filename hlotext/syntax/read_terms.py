@@ -34,19 +34,21 @@ def _syntax_error(code: str, text: str, problem: TermError) -> HloSyntaxError:
 
 
 def parse_shape(text: str) -> Shape:
-    """Parses a shape: an array such as `bf16[8,128]{1,0:T(8,128)(2,1)}`, a tuple, a token, etc. Raises HloSyntaxError."""
+    """Parses a shape, such as `bf16[8,128]{1,0:T(8,128)(2,1)}`, a tuple or a token.
+
+    Raises HloSyntaxError if the text is invalid."""
     shape: Shape = _read("shape", text)
     return shape
 
 
 def parse_layout(text: str) -> Layout:
-    """Parses a layout such as `{1,0:T(8,128)(2,1)S(1)}`. Raises HloSyntaxError."""
+    """Parses a layout such as `{1,0:T(8,128)(2,1)S(1)}`. Raises HloSyntaxError if the text is invalid."""
     layout: Layout = _read("layout", text)
     return layout
 
 
 def parse_literal(text: str, shape: Shape | str) -> Literal:
-    """Parses the text inside `constant(...)` as a literal of this shape. Raises HloSyntaxError."""
+    """Parses the text inside `constant(...)` as a literal of a shape. Raises HloSyntaxError if the text is invalid."""
     shape = parse_shape(shape) if isinstance(shape, str) else shape
     try:
         return read_literal(text, shape)
@@ -56,30 +58,34 @@ def parse_literal(text: str, shape: Shape | str) -> Literal:
 
 
 def parse_sharding(text: str) -> Sharding:
-    """Parses a sharding in any form, braces included: `{devices=[2,4]<=[8]}`. Raises HloSyntaxError."""
+    """Parses a sharding with its braces, such as `{devices=[2,4]<=[8]}`. Raises HloSyntaxError if the text is invalid."""
     sharding: Sharding = _read("sharding", text)
     return sharding
 
 
 def parse_replica_groups(text: str) -> ReplicaGroups:
-    """Parses replica groups: `{{0,1},{2,3}}`, `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`. Raises HloSyntaxError."""
+    """Parses replica groups: `{{0,1},{2,3}}`, `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`.
+
+    Raises HloSyntaxError if the text is invalid."""
     groups: ReplicaGroups = _read("replica_groups", text)
     return groups
 
 
 def parse_window(text: str) -> Window:
-    """Parses a window, braces included: `{size=3x3 pad=1_1x1_1}`. Raises HloSyntaxError."""
+    """Parses a window with its braces, such as `{size=3x3 pad=1_1x1_1}`. Raises HloSyntaxError if the text is invalid."""
     window: Window = _read("window", text)
     return window
 
 
 def parse_dim_labels(text: str) -> ConvolutionDimensionNumbers:
-    """Parses the dimension labels of a convolution, such as `b01f_01io->b01f`. Raises HloSyntaxError."""
+    """Parses the dimension labels of a convolution, such as `b01f_01io->b01f`.
+
+    Raises HloSyntaxError if the text is invalid."""
     labels: ConvolutionDimensionNumbers = _read("dim_labels", text)
     return labels
 
 
 def parse_padding(text: str) -> PaddingConfig:
-    """Parses a padding config such as `1_2x0_1_0`. Raises HloSyntaxError."""
+    """Parses a padding config such as `1_2x0_1_0`. Raises HloSyntaxError if the text is invalid."""
     padding: PaddingConfig = _read("padding", text)
     return padding

@@ -60,13 +60,13 @@ def tables_of(
         source: The modules, files or folders.
         tables: Table names, or `all`. None (the default) creates the basic tables (`schema.BASIC`), which take about as
             long as parsing.
-        key: Value of the column `module`, for a single module. By default the module's name; for files, followed by
-            eight hex digits of a hash of the path (`jit_step@0f3a9c1b`), so that modules from different files stay
-            distinct.
-        which: Texts to use from a folder, as in `dumps.module_texts`.
+        key: Value of the column `module`, for a single module. None (the default) uses the module's name. For files, it
+            is followed by eight hex digits of a hash of the path (`jit_step@0f3a9c1b`), so that modules from different
+            files stay distinct.
+        which: Steps to use from a folder, as in `dumps.module_texts`.
 
     Raises:
-        TableError: There is no table of that name.
+        TableError: A table name is unknown.
         InputError: A file cannot be read.
         HloSyntaxError: An input is not valid HLO.
     """
@@ -149,7 +149,7 @@ def table(name: str, source: hlo.Module | Place | Iterable[hlo.Module | Place]) 
 
 
 def empty(name: str) -> Table:
-    """An empty table with the schema of this name."""
+    """Creates an empty table with the named schema."""
     return from_rows(name, [])
 
 
@@ -159,7 +159,7 @@ def subjects(
     key: str | None = None,
     which: Which = "last",
 ) -> Iterator[Subject]:
-    """Yields the modules of a source one by one, as they are read. Raises the same errors as `tables_of`."""
+    """Yields the modules of a source as they are read. Raises the same errors as `tables_of`."""
     if isinstance(source, hlo.Module):
         yield Subject(source, key or source.name)
     elif isinstance(source, str | os.PathLike):
@@ -204,7 +204,7 @@ def modules_of_proto(data: bytes | str, name: str) -> Iterator[tuple[hlo.Module,
 
 
 def key_of(name: str, path: str, number: int = 0) -> str:
-    """Key of the module at position `number` in a file: its name and a hash of the path."""
+    """Returns the key of the module at position `number` in a file: its name and a hash of the path."""
     place = f"{path}#{number}".encode("utf-8", "surrogateescape")
     return f"{name}@{hashlib.sha256(place).hexdigest()[:8]}"
 

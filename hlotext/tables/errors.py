@@ -6,7 +6,7 @@ from hlotext.ir import sending
 
 
 class TableError(ValueError):
-    """A table is unknown, or values do not fit in a table."""
+    """A table is unknown, or values do not fit its schema."""
 
 
 class QueryError(TableError):

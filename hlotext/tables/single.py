@@ -12,7 +12,7 @@ Source = hlo.Module | Place | Iterable[hlo.Module | Place]
 
 
 def modules(source: Source) -> Table:
-    """Table of modules, with a row per text that was read.
+    """Creates the table of modules, with a row per module.
 
     Accepts the same sources as `tables_of`, and raises the same errors.
     """
@@ -25,22 +25,26 @@ def instructions(source: Source) -> Table:
 
 
 def operands(source: Source) -> Table:
-    """Table of operands. Accepts the same sources as `tables_of`, and raises the same errors."""
+    """Creates the table of operands. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("operands", source)
 
 
 def attributes(source: Source) -> Table:
-    """Table of attributes in long form. Accepts the same sources as `tables_of`, and raises the same errors."""
+    """Creates the table of attributes, with a row per attribute.
+
+    Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("attributes", source)
 
 
 def collectives(source: Source) -> Table:
-    """Table of collectives and transfers. Accepts the same sources as `tables_of`, and raises the same errors."""
+    """Creates the table of collectives and transfers.
+
+    Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("collectives", source)
 
 
 def buffers(source: Source) -> Table:
-    """Table of buffers, with a row per value of each allocation.
+    """Creates the table of buffers, with a row per value of each allocation.
 
     Accepts the same sources as `tables_of`, and raises the same errors.
     """
@@ -48,27 +52,29 @@ def buffers(source: Source) -> Table:
 
 
 def values(source: Source) -> Table:
-    """Table of HLO values. Accepts the same sources as `tables_of`, and raises the same errors."""
+    """Creates the table of HLO values. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("values", source)
 
 
 def passes(source: Source) -> Table:
-    """Table of executed passes, for a dump folder. Accepts the same sources as `tables_of`, and raises the same errors."""
+    """Creates the table of executed passes, for a dump folder.
+
+    Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("passes", source)
 
 
 def thunks(source: Source) -> Table:
-    """Table of thunks. Accepts the same sources as `tables_of`, and raises the same errors."""
+    """Creates the table of thunks. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("thunks", source)
 
 
 def costs(source: Source) -> Table:
-    """Table of costs. Accepts the same sources as `tables_of`, and raises the same errors."""
+    """Creates the table of costs. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("costs", source)
 
 
 def measured(source: Source) -> Table:
-    """Table of times measured in a profiler's trace.
+    """Creates the table of times measured in a profiler trace.
 
     Accepts the same sources as `tables_of`, and raises the same errors.
     """
@@ -76,10 +82,10 @@ def measured(source: Source) -> Table:
 
 
 def times(source: Source) -> Table:
-    """Table of lower bounds on time. Accepts the same sources as `tables_of`, and raises the same errors."""
+    """Creates the table of lower bounds on time. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("times", source)
 
 
 def findings(source: Source) -> Table:
-    """Table of lint findings. Accepts the same sources as `tables_of`, and raises the same errors."""
+    """Creates the table of lint findings. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("findings", source)

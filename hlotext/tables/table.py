@@ -25,7 +25,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Table:
     """A table stored by column.
 
-    With the extra `tables`, Pandas, polars and DuckDB accept it directly (`pandas.DataFrame.from_arrow(table)`,
+    With the extra `tables`, pandas, Polars and DuckDB accept it directly (`pandas.DataFrame.from_arrow(table)`,
     `polars.DataFrame(table)`, `duckdb.sql("select * from table")`).
     """
 

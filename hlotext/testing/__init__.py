@@ -1,4 +1,4 @@
-"""Assertions about HLO for tests: the pytest fixture `hlo`, and the object that it returns.
+"""Assertions about HLO for tests: the pytest fixture `hlo`, and the object with the assertions.
 
 >>> from hlotext.testing import inspect
 >>> inspect("ENTRY e { x = f32[8] parameter(0)  ROOT y = f32[8] negate(x) }").count("negate") == 1

@@ -75,12 +75,12 @@ class Count(int):
         return (self.instructions,)
 
     def explain(self) -> list[str]:
-        """Lines for the report of a failed assertion."""
+        """Returns lines for the report of a failed assertion."""
         return describe_all(self.instructions)
 
 
 class Instructions(Sequence[Instruction]):
-    """Instructions in the order of the text, listed when an assertion fails."""
+    """Instructions in text order, listed when an assertion fails."""
 
     def __init__(self, instructions: Iterable[Instruction]) -> None:
         self._instructions = tuple(instructions)
@@ -96,7 +96,7 @@ class Instructions(Sequence[Instruction]):
         return len(self._instructions)
 
     def explain(self) -> list[str]:
-        """Lines for the report of a failed assertion."""
+        """Returns lines for the report of a failed assertion."""
         return describe_all(self._instructions)
 
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ class Collective(Communication):
 
 
 class Collectives(Sequence[Collective]):
-    """Collectives and transfers with their bytes. An asynchronous one counts once."""
+    """Collectives and transfers with their bytes. An asynchronous pair counts once."""
 
     def __init__(
         self,
@@ -152,9 +152,9 @@ class Collectives(Sequence[Collective]):
     def bytes(self) -> int:
         """Bytes that each device receives in one run of the module, as `hlotext comm` counts them.
 
-        Bytes are scaled by trip counts. For operations that only send, these are the bytes sent. Conditionals count the
-        branch that receives most, so that a limit holds for all branches; see `is_at_most`. Raises ValueError if a loop
-        has an unknown trip count.
+        Scaled by trip counts. Operations that only send count the bytes sent. Conditionals count the branch that
+        receives most, so that a limit holds for all branches; see `is_at_most`. Raises ValueError if a loop has an
+        unknown trip count.
         """
         return self._total(_received)
 
@@ -168,8 +168,7 @@ class Collectives(Sequence[Collective]):
 
     @property
     def is_at_most(self) -> bool:
-        """True if a conditional decides whether one of the collectives executes. `bytes` and `wire_bytes` are then
-        upper bounds."""
+        """True if `bytes` and `wire_bytes` are upper bounds, because a collective is in a conditional."""
         return any(one.runs is None and one.most_runs is not None for one in self._plain)
 
     def _total(self, size: Callable[[Communication], int]) -> int:
@@ -202,9 +201,9 @@ class Collectives(Sequence[Collective]):
         return kinds
 
     def table(self) -> Rows:
-        """A row per collective: name, kind, bytes received, mesh axes, whether asynchronous, and execution count.
+        """Returns a row per collective: name, kind, bytes, mesh axes, whether asynchronous, and execution count.
 
-        Bytes are those received by a device per execution. Axes are None without a mesh that fits, and the execution
+        Bytes are those that a device receives per execution. Axes are None without a matching mesh, and the execution
         count is None if unknown.
         """
         return Rows(
@@ -220,7 +219,7 @@ class Collectives(Sequence[Collective]):
         )
 
     def explain(self) -> list[str]:
-        """Lines for the report of a failed assertion."""
+        """Returns lines for the report of a failed assertion."""
         return describe_all([one.start for one in self._plain])
 
     def __repr__(self) -> str:
@@ -244,7 +243,7 @@ last_tested: Findings | None = None
 
 
 class Findings(Sequence[lint.Finding]):
-    """Findings of the linter or verifier. Tests usually expect none."""
+    """Findings of the linter or verifier; false if there are none."""
 
     def __init__(self, found: Iterable[lint.Finding]) -> None:
         self._found = tuple(found)
@@ -266,11 +265,11 @@ class Findings(Sequence[lint.Finding]):
 
     @property
     def codes(self) -> list[str]:
-        """Codes of the findings, in the order of the text."""
+        """Codes of the findings, in text order."""
         return [finding.code for finding in self._found]
 
     def explain(self) -> list[str]:
-        """Lines for the report of a failed assertion."""
+        """Returns lines for the report of a failed assertion."""
         return [line for finding in self._found for line in full_text(finding, True).split("\n")]
 
     def __repr__(self) -> str:
@@ -292,17 +291,17 @@ class Hlo:
     # ---- what is in it
 
     def count(self, opcode: str) -> Count:
-        """Number of operations with an opcode, whether synchronous, asynchronous, sugared, or inside fusions and calls.
+        """Counts the operations with an opcode, including asynchronous ones and those inside fusions and calls.
 
-        A start/done pair counts once, under the name without `-start`. Raises ValueError for an unknown opcode that is
-        not in the module either, since a test for 0 of a misspelled opcode would always pass.
+        A start/done pair counts once, under the opcode without `-start`. Raises ValueError for an unknown opcode that
+        is not in the module either, so that tests for the absence of a misspelled opcode do not pass.
         """
         return Count(self.instructions(opcode))
 
     def why(self, name: str) -> Cause:
-        """The pass that introduced an instruction, from the dump folder; `.chain` lists later changes.
+        """Returns the pass that introduced an instruction, from the dump folder. `.chain` lists later changes.
 
-        Raises LookupError if the module is not from a dump folder, or has no instruction of this name.
+        Raises LookupError if the module is not from a dump folder, or has no instruction with this name.
         """
         if self._compilation is None:
             raise LookupError(
@@ -311,7 +310,7 @@ class Hlo:
         return self._compilation.why(name)
 
     def instructions(self, opcode: str) -> Instructions:
-        """Instructions with an opcode; an asynchronous pair is represented by its start, a wrapped operation by itself."""
+        """Returns the instructions with an opcode. A start represents its asynchronous pair."""
         return Instructions(self._instructions(opcode))
 
     def _instructions(self, opcode: str) -> Iterator[Instruction]:
@@ -341,10 +340,10 @@ class Hlo:
         axis: str | Sequence[str] | None = None,
         is_async: bool | None = None,
     ) -> Collectives:
-        """Collectives and transfers, optionally of one kind, along some mesh axes, or only asynchronous ones.
+        """Returns the collectives and transfers, filtered by kind, mesh axes, or whether they are asynchronous.
 
         Axes are those of the mesh given to `hlo(..., mesh=)`, or else those named in the module text. Raises ValueError
-        if there are neither, for an axis that the mesh does not have, and for an unknown kind.
+        if axes are given without a mesh, for an axis that the mesh does not have, and for an unknown kind.
         """
         if kind is not None and kind not in _KINDS:
             near = get_close_matches(kind.replace("_", "-"), _KINDS, 1)
@@ -380,9 +379,8 @@ class Hlo:
     def peak_memory(self) -> int:
         """Peak of live bytes in main memory, including arguments, results and constants.
 
-        On TPU the rules of v5e apply; use `memory.assign(module, chip=...)` for other chips.
-
-        Raises the same errors as `memory`.
+        TPU modules are assumed to be for v5e; use `memory.assign(module, chip=...)` for other chips. Raises the same
+        errors as `memory`.
         """
         return self.memory.peak().bytes
 
@@ -401,7 +399,7 @@ class Hlo:
         return frozenset(str(array.element_type) for array in self._shapes)
 
     def has_array(self, *dimensions: int) -> bool:
-        """True if any array has these dimensions. Use it to assert that a partitioned program has no full-size array."""
+        """Returns True if any array has these dimensions, to assert that partitioning leaves no full-size array."""
         return any(array.dimensions == dimensions for array in self._shapes)
 
     @property
@@ -430,7 +428,7 @@ class Hlo:
         return frozenset(computation.execution_thread for computation in self.module.computations)
 
     def frontend_attributes(self, name: str) -> frozenset[str]:
-        """Values of a frontend attribute, such as `_xla_stream_annotation`."""
+        """Returns the values of a frontend attribute, such as `_xla_stream_annotation`."""
         found = (i.frontend_attributes.get(name) for i in self.module.instructions())
         return frozenset(value for value in found if value is not None)
 
@@ -438,7 +436,7 @@ class Hlo:
 
     @property
     def cost(self) -> RunCost:
-        """FLOPs and bytes of one run, scaled by trip counts, with what is unknown about them."""
+        """FLOPs and bytes of one run, scaled by trip counts, with any sources of uncertainty."""
         return analyze(self.module).run
 
     @property
@@ -461,7 +459,7 @@ class Hlo:
         return found
 
     def scopes(self, *, fold: bool = True) -> ScopeCost:
-        """FLOPs and bytes of one run as a tree of `op_name` scopes, with repeated layers folded into `layer_*`.
+        """Returns FLOPs and bytes of one run as a tree of `op_name` scopes, with repeated layers folded (`layer_*`).
 
         `hlo.scopes().walk(2)` iterates over it to a depth of 2.
         """
@@ -473,7 +471,7 @@ class Hlo:
         return analysis.loops(self.module)
 
     def gemms(self) -> Rows:
-        """A row per matrix product, including fused ones and library calls.
+        """Returns a row per matrix product, including fused products and library calls.
 
         Columns are name, batch, m, n, k, types, FLOPs per execution (`flops`) and executions (`runs`, None if unknown).
         """
@@ -492,7 +490,7 @@ class Hlo:
 
     @property
     def arguments(self) -> tuple[EntryArray, ...]:
-        """The arrays of the arguments, with label, shape, layout, sharding, bytes, donation and alias: see `EntryArray`."""
+        """Arrays of the arguments, with label, shape, layout, sharding, bytes, donation and alias (`EntryArray`)."""
         return entries.arguments(self.module)
 
     @property
@@ -502,7 +500,7 @@ class Hlo:
 
     @property
     def aliases(self) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
-        """Results aliased to arguments: index of the result to number and index of the argument."""
+        """Results aliased to arguments: maps result index to parameter number and index."""
         found = entries.aliases_of(self.module)
         return {one.output_index: (one.parameter_number, one.parameter_index) for one in found}
 
@@ -539,25 +537,25 @@ class Hlo:
     # ---- judgements
 
     def lint(self, select: str | Sequence[str] | None = None, config: lint.Config | None = None) -> Findings:
-        """Lint findings of the selected rules (codes or prefixes), by default those enabled by default."""
+        """Returns the lint findings of the selected rules (codes or prefixes), or of the default rules."""
         return Findings(lint.run(self.module, config, compilation=self._compilation, select=select))
 
     def verify(self) -> Findings:
-        """Errors and warnings of the verifier, including everything that XLA's verifier rejects."""
+        """Returns the errors and warnings of the verifier, including everything that XLA's verifier rejects."""
         found = verify(self.module)
         return Findings(one for one in found if one.severity is not Severity.NOTE)
 
     def matches(self, pattern: str) -> Instructions:
-        """Instructions that match a pattern of `hlotext grep`, such as `'%x = bf16[*] dot(...)'`. Raises PatternError."""
+        """Returns the instructions that match a pattern of `hlotext grep`, such as `'%x = bf16[*] dot(...)'`.
+
+        Raises PatternError if the pattern is invalid."""
         wanted = parse_pattern(pattern)
         return Instructions(i for i in self.module.instructions() if wanted.match(i) is not None)
 
     def check(self, checks: str) -> None:
         """Checks the module's text with FileCheck lines (`CHECK: ...`).
 
-        Needs the package filecheck (`hlotext[filecheck]`).
-
-        Raises AssertionError with FileCheck's report.
+        Needs the package filecheck (`hlotext[filecheck]`). Raises AssertionError with FileCheck's report.
         """
         check_text(str(self.module), checks)
 
@@ -565,8 +563,8 @@ class Hlo:
         """Asserts equality with another module, or with a golden file written by `hlotext diff --write-golden`.
 
         Names, ids, metadata and the order of independent operations are ignored. With `bounds`
-        (`collectives+0,bytes+1%`) modules may differ, but these figures must not grow by more. Raises AssertionError
-        with the differences.
+        (`collectives+0,bytes+1%`) the modules may differ, but these metrics must not grow by more. Raises
+        AssertionError with the differences.
         """
         found = diff.compare(other, self.module)
         crossed = (
@@ -577,14 +575,17 @@ class Hlo:
             raise AssertionError("\n".join([*map(str, crossed), f"{found!r}", *groups]))
 
     def canonical_text(self) -> str:
-        """Text without names, ids, metadata and backend configs, which is equal for equal programs.
+        """Prints the module without names, ids, metadata and backend configs, so that equal programs have equal text.
 
         Used for snapshots.
         """
         return canonical_text(self.module)
 
     def assert_matches_snapshot(self, name: str = "") -> None:
-        """Compares the canonical text with the test's snapshot, which `--hlo-update-snapshots` writes. Only in pytest."""
+        """Asserts that the canonical text equals the test's snapshot. Only available in pytest.
+
+        `--hlo-update-snapshots` writes the snapshots.
+        """
         raise RuntimeError("snapshots need the pytest fixture hlo")
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from hlotext.findings import escape
 
 
 class Rows(Sequence[Mapping[str, Any]]):
-    """Rows as mappings from column to value. Displayed as a table, and accepted by `pandas.DataFrame`."""
+    """Rows as mappings from column to value, displayed as a table and accepted by `pandas.DataFrame`."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows = tuple(dict(row) for row in rows)

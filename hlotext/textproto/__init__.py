@@ -1,4 +1,4 @@
-"""Parser for protos in text format that does not need their schemas.
+"""Parser for text-format protos that needs no schema.
 
 >>> from hlotext import textproto
 >>> config = textproto.parse('gpu_device_info { core_count: 132 name: "H100" } platform_name: "CUDA"')

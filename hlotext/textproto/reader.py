@@ -1,8 +1,8 @@
 """Protos in text format, read without their schemas: what XLA writes as .textproto, .pbtxt and, for TPUs, .txt.
 
-Protobuf's own text parser reads nothing without compiled schemas, which are not public for libtpu and change every month for
-XLA; the format itself is small (https://protobuf.dev/reference/protobuf/textformat-spec/). So this reads all of it, and
-tells values by their form alone: numbers, texts, words (enumerators, `true`), and messages.
+Protobuf's own text parser reads nothing without compiled schemas, which are not public for libtpu and change every
+month for XLA; the format itself is small (https://protobuf.dev/reference/protobuf/textformat-spec/). So this reads all
+of it, and tells values by their form alone: numbers, texts, words (enumerators, `true`), and messages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WORDS: dict[str, bool | float] = {"true": True, "false": False, "inf": float("i
 
 
 class TextProtoError(sending.Whole, ValueError):
-    """The text format is invalid. The message gives the line, and `.message` is the part parsed before the error."""
+    """Text-format input is invalid. The message gives the line, and `.message` is the part parsed before the error."""
 
     def __init__(self, problem: str, line: int, message: TextMessage) -> None:
         super().__init__(f"line {line}: {problem}")
@@ -64,37 +64,37 @@ class TextMessage(Mapping[str, tuple[Value, ...]]):
         return f"<Message of {', '.join(self._fields) or 'no fields'}>"
 
     def messages(self, name: str) -> tuple[TextMessage, ...]:
-        """All submessages of a field."""
+        """Returns all submessages of a field."""
         return tuple(value for value in self._fields.get(name, ()) if isinstance(value, TextMessage))
 
     def message(self, name: str) -> TextMessage:
-        """The last submessage of a field; an empty one if there is none, as in protobuf."""
+        """Returns the last submessage of a field, or an empty message if there is none, as in protobuf."""
         found = self.messages(name)
         return found[-1] if found else TextMessage()
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """All strings and identifiers of a field."""
+        """Returns all strings and identifiers of a field."""
         return tuple(value for value in self._fields.get(name, ()) if isinstance(value, str))
 
     def text(self, name: str) -> str | None:
-        """The last string of a field; None if there is none."""
+        """Returns the last string of a field, or None if there is none."""
         found = self.texts(name)
         return found[-1] if found else None
 
     def number(self, name: str) -> int | float | None:
-        """The last number of a field; None if there is none."""
+        """Returns the last number of a field, or None if there is none."""
         found = [
             v for v in self._fields.get(name, ()) if isinstance(v, int | float) and not isinstance(v, bool)
         ]
         return found[-1] if found else None
 
     def integer(self, name: str) -> int | None:
-        """The last integer of a field; None if there is none."""
+        """Returns the last integer of a field, or None if there is none."""
         found = self.number(name)
         return found if isinstance(found, int) else None
 
     def flag(self, name: str) -> bool | None:
-        """The last boolean of a field; None if there is none."""
+        """Returns the last boolean of a field, or None if there is none."""
         found = [value for value in self._fields.get(name, ()) if isinstance(value, bool)]
         return found[-1] if found else None
 
@@ -102,7 +102,7 @@ class TextMessage(Mapping[str, tuple[Value, ...]]):
 def parse(text: str) -> TextMessage:
     """Parses a message in text format.
 
-    Raises TextProtoError, which has the part parsed before the error.
+    Raises TextProtoError, with the part parsed before the error, if the text is invalid.
     """
     return _Reading(text).message()
 

@@ -1,4 +1,4 @@
-"""The thunks that XLA's runtime executes for a scheduled module, predicted from its text or read from XLA's files.
+"""Thunks executed by XLA's runtime, predicted from a scheduled module or read from XLA's files.
 
 >>> from hlotext import thunks
 >>> thunks.predict(module).with_command_buffers().ended       # doctest: +SKIP

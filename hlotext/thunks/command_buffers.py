@@ -1,7 +1,8 @@
 """Command buffers: which runs of thunks XLA captures into CUDA graphs, and what ends each run.
 
 After `CommandBufferConversionPass` (`xla/backends/gpu/runtime/command_buffer_conversion_pass.cc`). What decides is the
-kind of each thunk, the categories that `xla_gpu_enable_command_buffer` switches on, and the CUDA versions of the device.
+kind of each thunk, the categories that `xla_gpu_enable_command_buffer` switches on, and the CUDA versions of the
+device.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ CAPTURED_TARGETS: dict[str, str] = {
     "mosaic_gpu_v2": "jaxlib/mosaic/gpu/custom_call.cc",
     "xla_buffer_python_gpu_callback_cmd_buffer": "jaxlib/gpu/py_client_gpu.cc",
 }
-"""Targets whose FFI handler declares `kCmdBufferCompatible`, with where it does; no handler of another target is known to.
+"""Targets whose FFI handler declares `kCmdBufferCompatible`, with where it does; no handler of another target is known
+to.
 
 Compilations ahead of time have no handlers of JAX's: there none of its calls is captured.
 """
@@ -76,9 +78,9 @@ class CaptureBlocker:
     code: str
     """"kind", "category", "version", "handler", "inside", "loop-offset", "async", "filter" or "short"."""
     message: str
-    """The reason in words, and what would have to change."""
+    """The reason, and the change that would allow capture."""
     thunk: Thunk | None = None
-    """The blocking thunk, which may be nested in the one that ended the run."""
+    """The blocking thunk, possibly nested in the thunk that ended the run."""
 
 
 @attrs.frozen(kw_only=True)
@@ -89,13 +91,13 @@ class CaptureRun:
     is_captured: bool
     """False if the run is shorter than `xla_gpu_graph_min_graph_size`."""
     ended_by: Thunk | None
-    """The next thunk, which cannot be captured; None at the end of the sequence."""
+    """The next thunk, which cannot be captured, or None at the end of the sequence."""
     cause: CaptureBlocker | None
-    """Reason why that thunk cannot be captured; None at the end of the sequence."""
+    """Reason why `ended_by` cannot be captured, or None at the end of the sequence."""
     holder: Thunk | None
     """The while or conditional whose body or branch contains the run; None in the outermost sequence."""
     too_short: CaptureBlocker | None = None
-    """Reason why the run itself was not captured; None if it was."""
+    """Reason why the run itself was not captured, or None if it was captured."""
 
 
 class Capture:

@@ -14,15 +14,15 @@ class Overlap:
 
     start: Thunk
     done: Thunk | None
-    """The done; None if it is in another sequence, as in a pipelined loop."""
+    """The done, or None if it is in another sequence, as in a pipelined loop."""
     between: tuple[Thunk, ...]
-    """Thunks of the sequence after the start and before the done, or until the end of the sequence."""
+    """Thunks between the start and the done, or until the end of the sequence."""
 
 
 def overlaps(thunks: Thunks) -> tuple[Overlap, ...]:
-    """The asynchronous operations of all sequences, each with the thunks that run while it is in flight.
+    """Finds the asynchronous operations of all sequences, each with the thunks between its start and done.
 
-    In the order of their starts, by thunk number. Takes time linear in the thunks and in the size of the result.
+    Results are in the order of their starts. Takes time linear in the number of thunks and the size of the result.
     """
     found = []
     for _, _, sequence in sequences(thunks.thunks):

@@ -33,7 +33,7 @@ def predict(
 ) -> Thunks:
     """Predicts the thunks that XLA emits for a scheduled module (GPU, CPU).
 
-    For XLA before 2026-03-28, kinds, order and names are predicted, but not ids.
+    For XLA versions before 2026-03-28, kinds, order and names are predicted, but not ids.
 
     Args:
         module: The module.

@@ -28,18 +28,18 @@ class Thunks:
     module: Module | None = attrs.field(default=None, repr=False)
     options: Any = attrs.field(default=None, repr=False)
     age: XlaAge | None = None
-    """Age of the XLA version whose rules were used; None if read from files."""
+    """Age of the XLA version whose rules were used, or None if read from files."""
     notes: tuple[ThunkNote, ...] = ()
     ended: tuple[CaptureRun, ...] = ()
-    """After `with_command_buffers`: every run of convertible thunks, captured or not, with its blocker."""
+    """Runs of convertible thunks, captured or not, with their blockers; empty before `with_command_buffers`."""
     is_predicted: bool = True
     shows_neighbours: bool = False
-    """True if the file that was read lists conflicting neighbors, as XLA's files do since 2026-03."""
+    """True if the file lists conflicting neighbors, as XLA's files do since 2026-03."""
     buffers: Any = attrs.field(default=None, repr=False)
-    """Buffer slices that thunks read and write (`thunks.buffers.Uses`); None if unknown."""
+    """Buffer slices that thunks read and write (`thunks.buffers.Uses`), or None if unknown."""
 
     def walk(self) -> Iterator[Thunk]:
-        """Yields all thunks in pre-order, which is the order of XLA's text."""
+        """Yields all thunks in pre-order, as in XLA's files."""
         return walk(self.thunks)
 
     def with_depth(self) -> Iterator[tuple[int, str | None, Thunk]]:
@@ -59,18 +59,18 @@ class Thunks:
             stack.extend(reversed(inner))
 
     def of(self, name: str) -> tuple[Thunk, ...]:
-        """Thunks of the instruction of this name, in order."""
+        """Returns the thunks of an instruction, by name, in order."""
         return tuple(thunk for thunk in self.walk() if thunk.name == name)
 
     def counts(self) -> dict[str, int]:
-        """Number of thunks by kind, the most frequent first."""
+        """Returns the number of thunks by kind, most frequent first."""
         found: dict[str, int] = {}
         for thunk in self.walk():
             found[thunk.kind] = found.get(thunk.kind, 0) + 1
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
     def with_command_buffers(self, options: Any = None) -> Thunks:
-        """The thunks after XLA's command-buffer pass; `ended` has the blocker that ended each run of captured thunks.
+        """Returns the thunks after XLA's command-buffer pass. `ended` lists the runs of thunks and their blockers.
 
         `options` are the options of the compilation (`Compilation.options`), by default those given to `predict`. CPU
         thunks are returned unchanged, since there are no command buffers on CPU.

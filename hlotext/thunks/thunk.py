@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
 
 NESTED = "nested"
-"""Label of the only sequence inside an async start, a group, a command buffer, a sequential or a dynamic-slice fusion."""
+"""Label of the only sequence inside an async start, a group, a command buffer, a sequential or a dynamic-slice fusion.
+"""
 CALLED = "called"
 """Label of the sequence inside a CPU call."""
 
@@ -31,9 +32,9 @@ class Launch:
     threads: tuple[int, int, int]
     """Threads per block in x, y and z."""
     shared_memory: int | None = None
-    """Bytes of shared memory per block; None if unknown."""
+    """Bytes of shared memory per block, or None if unknown."""
     cluster: tuple[int, int, int] | None = None
-    """Blocks per cluster; None if not launched in clusters."""
+    """Blocks per cluster, or None if not launched in clusters."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -43,33 +44,36 @@ class Thunk:
     kind: str
     """XLA's name of the kind: "kCopy" on GPU, "copy" on CPU. Unknown kinds are kept."""
     number: int | None = None
-    """XLA's thunk id (GPU), in order of emission from 1; 0 for thunks created by passes; None on CPU."""
+    """XLA's thunk id (GPU), in order of emission from 1; 0 for thunks created by passes, or None on CPU."""
     instruction: Instruction | None = attrs.field(default=None, repr=False)
-    """Executed instruction; None if read from a file without a module, or if the thunk covers several."""
+    """The executed instruction, or None if read without a module or if the thunk covers several instructions."""
     name: str | None = None
-    """Name of the instruction in XLA's annotation of the thunk; None if unknown."""
+    """Name of the instruction in XLA's annotation of the thunk, or None if unknown."""
     children: tuple[tuple[str, tuple[Thunk, ...]], ...] = attrs.field(default=(), repr=False)
     """Nested sequences by label: "condition", "body", "branch_0" ... in the order of HLO, "nested", "called"."""
     facts: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
-    """Further facts, by name: `start` (number of the async start that a done waits for), `stream`, `target` (of a
-    custom call), `is_host_copy`, `trip_count`, `launch` (a Launch), `description` (text of a dump)."""
+    """Additional properties, by name.
+
+    `start` (number of the async start that a done waits for), `stream`, `target` (of a custom call), `is_host_copy`,
+    `trip_count`, `launch` (a Launch), `description` (text of a dump).
+    """
     previous: Thunk | None = attrs.field(default=None, init=False, repr=False)
-    """Nearest earlier thunk of the sequence with a buffer conflict; None if there is none, or if buffers are unknown."""
+    """Nearest earlier thunk of the sequence with a buffer conflict, or None if there is none or buffers are unknown."""
     next: Thunk | None = attrs.field(default=None, init=False, repr=False)
-    """Nearest later thunk of the same sequence with a buffer conflict."""
+    """Nearest later thunk of the sequence with a buffer conflict, or None if there is none or buffers are unknown."""
     shown_previous: int | None = attrs.field(default=None, init=False, repr=False)
-    """Id of `previous` in XLA's text, for a thunk that was read; None if predicted."""
+    """Id of `previous` in XLA's file, or None if predicted."""
     shown_next: int | None = attrs.field(default=None, init=False, repr=False)
 
     @property
     def nested(self) -> Iterator[Thunk]:
-        """Yields the thunks directly inside, sequence by sequence."""
+        """The directly nested thunks, sequence by sequence."""
         return (thunk for _, sequence in self.children for thunk in sequence)
 
 
 @attrs.frozen(kw_only=True)
 class ThunkNote:
-    """Something in a prediction or a file that is unknown, or that XLA would reject."""
+    """A note on something unknown in a prediction or file, or rejected by XLA."""
 
     message: str
     instruction: Instruction | None = None

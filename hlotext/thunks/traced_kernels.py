@@ -1,8 +1,9 @@
-"""Kernels of a GPU's trace that name no operation, as those of command buffers, joined with the thunks that launch them.
+"""Kernels of a GPU's trace that name no operation, as those of command buffers, joined with the thunks that launch
+them.
 
-A graph's kernels carry their own names alone. The kernel of a fusion is named after it, unless an equal fusion's is used
-again; libraries' kernels have names of their own. So kernels are joined by name where only one thunk can have launched
-them, else by order between those, and what may be of several thunks is counted as that.
+A graph's kernels carry their own names alone. The kernel of a fusion is named after it, unless an equal fusion's is
+used again; libraries' kernels have names of their own. So kernels are joined by name where only one thunk can have
+launched them, else by order between those, and what may be of several thunks is counted as that.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class _Step(NamedTuple):
 
 
 def with_kernels_named(trace: Trace) -> Trace:
-    """Assigns unnamed kernels of a trace to operations, as far as thunks identify them; `notes` lists the rest."""
+    """Assigns unnamed kernels of a trace to operations where thunks identify them; `notes` lists the rest."""
     if not trace.unnamed:
         return trace
     steps: dict[int, list[_Step]] = {}

@@ -1,4 +1,4 @@
-"""Ranks many modules by time, memory and traffic, and finds the most valuable repairs.
+"""Ranking of many modules by time, memory and traffic, with the most valuable repairs.
 
 >>> from hlotext import triage
 >>> found = triage.run(["dumps/"])  # doctest: +SKIP

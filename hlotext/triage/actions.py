@@ -14,7 +14,7 @@ from hlotext.triage.examined import Examined
 
 @attrs.frozen
 class Action:
-    """A repair of the program, with its savings over all modules where it applies."""
+    """A repair of the program, with its savings over all affected modules."""
 
     code: str
     rule: str
@@ -24,13 +24,13 @@ class Action:
     is_error: bool
     """True if the module cannot run as it is."""
     is_proved: bool
-    """True if the text proves that the cost is avoidable; otherwise it may be necessary."""
+    """True if the module proves that the cost is avoidable; otherwise it may be necessary."""
     seconds: float | None
-    """Time saved in one run of each module together; None if unknown."""
+    """Seconds saved in one run of each module, summed, or None if unknown."""
     peak_bytes: int | None
-    """Largest reduction of peak memory in any module; None if unknown."""
+    """Largest reduction of peak memory in any module, in bytes, or None if unknown."""
     value: float
-    """The larger of seconds relative to all modules and bytes relative to the largest peak. Sort key."""
+    """Sort key: the larger of the fractions of the time of all modules and of the largest peak."""
     share: float
     """`Finding.share` in the module where it saves most."""
     basis: str
@@ -45,7 +45,7 @@ class Action:
 
     @property
     def is_priced(self) -> bool:
-        """True if the saving is known. That of a host callback, for example, is not."""
+        """True if the saving is known, unlike that of a host callback, for example."""
         return bool(self.seconds or self.peak_bytes)
 
 

@@ -1,4 +1,6 @@
-"""The contents of a module's memory at its peak: weights, state, caches, inputs, results, temporaries by repeated layer."""
+"""The contents of a module's memory at its peak: weights, state, caches, inputs, results, temporaries by repeated
+layer.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +39,17 @@ class Role(enum.Enum):
     WEIGHTS = "weights"
     """Read-only arguments with a typical parameter name, such as `params['w']`."""
     EMBEDDINGS = "embeddings"
-    """Read-only arguments that are read by gathers of slices."""
+    """Read-only arguments from which slices are gathered."""
     STATE = "state"
-    """Arguments whose new value is a result: donated ones; also parameters and loop state without donation."""
+    """Arguments whose new value is a result: donated arguments, and parameters and loop state even if not donated."""
     CACHES = "caches"
     """Arguments that are partially updated, donated or not, such as a KV cache."""
     INPUTS = "inputs"
-    """Read-only integers of 32 bits or more and booleans (tokens, positions, masks, keys), and arguments with a typical
-    batch name."""
+    """Read-only integers of 32 bits or more and booleans, such as tokens or masks, and arguments named like a batch."""
     READ_ONLY = "read only"
     """Other read-only arguments, which may be weights or floating-point batches."""
     RESULTS = "results"
-    """Results in memory of their own."""
+    """Results not aliased to arguments."""
     CONSTANTS = "constants"
     TEMPORARIES = "temporaries"
     """Everything else live at the peak, mostly activations."""
@@ -62,7 +63,7 @@ class Content:
     bytes: int
     arrays: int
     largest: str
-    """The largest array: its name in the program, else its instruction."""
+    """Name of the largest array in the program, or else of its instruction."""
 
 
 @attrs.frozen
@@ -128,7 +129,8 @@ def _updated(module: Module) -> dict[tuple[int, ShapeIndex], Role]:
 def _in_part(module: Module) -> frozenset[tuple[int, ShapeIndex]]:
     """The arguments, donated or not, that come back with a part of them changed, by parameter and index.
 
-    Where a loop takes their slices and gives new ones, what is written over a donated argument is a copy of all of these.
+    Where a loop takes their slices and gives new ones, what is written over a donated argument is a copy of all of
+    these.
     """
     found = updates(module, with_aliased=True, with_moved=True)
     return frozenset(

@@ -32,10 +32,10 @@ class Settings:
 
 @attrs.frozen
 class Examined:
-    """A module with the figures used for ranking. Plain values that can be pickled."""
+    """A module with the metrics used for ranking, as values that can be pickled."""
 
     place: str
-    """Path of the file, or of the text in an archive."""
+    """Path of the file, or of the member of an archive."""
     name: str
     platform: str
     """`cpu`, `gpu`, `tpu`; empty if unknown."""
@@ -43,7 +43,7 @@ class Examined:
     is_chip_assumed: bool
     instructions: int
     seconds: float
-    """Lower bound on the time of one run, as in `hlotext cost --chip`; loops of unknown trip count are counted once."""
+    """Lower bound on the time of one run; loops of unknown trip count are counted once."""
     is_bound: bool
     """False before optimization; see `hlotext.cost.Estimate`."""
     unknown_loops: int
@@ -53,8 +53,7 @@ class Examined:
     sent: TrafficTotal
     """Traffic sent by each device in one run."""
     peak_bytes: int | None
-    """Peak of live bytes in main memory. None if memory cannot be assigned, in which case `memory_problem` has the
-    reason."""
+    """Peak of live bytes in main memory, or None if it cannot be computed, for the reason in `memory_problem`."""
     memory_problem: str
     excess: str
     """Memory beyond the capacity of the chip, as text; empty if it fits or is unknown."""
@@ -62,11 +61,11 @@ class Examined:
     layers: tuple[Layer, ...]
     findings: tuple[Finding, ...]
     arguments: tuple[tuple[str, str], ...] = ()
-    """Names and shapes of the arguments. For a function that was compiled again, only the shapes that differ."""
+    """Names and shapes of the arguments; for a recompiled function, only those with a different shape."""
 
     @property
     def is_at_least(self) -> bool:
-        """True if the time is a lower bound because of calls of unknown cost or loops of unknown trip count."""
+        """True if calls of unknown cost or loops of unknown trip count make the time a lower bound."""
         return bool(self.unknown_loops or self.unknown_calls)
 
 
@@ -79,7 +78,7 @@ class Unexamined:
 
 
 def examine(text: str | ModuleFile, settings: Settings) -> tuple[Examined | Unexamined, ...]:
-    """Examines all modules of a file, given by path or from a folder. Never raises on its content."""
+    """Examines all modules of a file, given by path or from a folder. Never raises on its contents."""
     place = text if isinstance(text, str) else text.label
     try:
         opened = ModuleFile(text) if isinstance(text, str) else text

@@ -18,19 +18,19 @@ from hlotext.triage.examined import Examined, Settings, Unexamined, examine
 
 @attrs.frozen
 class Triage:
-    """Ranked modules, and actions over all of them."""
+    """Ranked modules, and actions across them."""
 
     modules: tuple[Examined, ...]
     """Modules, slowest first."""
     failures: tuple[Unexamined, ...]
     actions: tuple[Action, ...]
-    """Repairs proved possible by the text, most valuable first."""
+    """Repairs of provably avoidable costs, most valuable first."""
     suspects: tuple[Action, ...]
-    """Large costs without such a proof, most valuable first."""
+    """Repairs of large costs that may be necessary, most valuable first."""
     unpriced: tuple[Action, ...]
-    """Findings of unknown saving, proved avoidable ones first."""
+    """Findings of unknown saving, provably avoidable ones first."""
     repeated: tuple[tuple[str, str], ...] = ()
-    """Skipped texts, each with the dumped text of the same module."""
+    """Skipped files, each with the dumped file of the same module."""
 
     @property
     def fullest(self) -> tuple[Examined, ...]:
@@ -44,8 +44,9 @@ def run(
 ) -> Triage:
     """Examines every module in files, dump folders and archives.
 
-    In a folder, the last text of each compilation is used; if the folder has other texts of the same module, such as
-    `compiled.as_text()`, the dumped one is preferred. Files that cannot be read are listed in `failures`.
+    In a folder, the final HLO of each compilation is used. If the folder has other files of the same module, such as
+    the output of `compiled.as_text()`, the dumped file is preferred. Files that cannot be read are listed in
+    `failures`.
 
     Args:
         paths: Files, folders and archives.

@@ -1,6 +1,6 @@
 """Verification of modules, with shape inference.
 
-`verify(module)` reports everything that XLA's verifier would reject, and suspicious code that it accepts.
+`verify(module)` reports everything that XLA's verifier rejects, and suspicious code that it accepts.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ def verify(
     mixed_precision: bool | None = None,
     within: Collection[Computation] | None = None,
 ) -> list[Diagnostic]:
-    """Verifies a module and returns its errors in the order of the text; an empty list means that it is valid.
+    """Verifies a module and returns its errors in text order; an empty list means that it is valid.
 
-    Errors are what XLA's verifier (`HloVerifier`) rejects; each diagnostic has a code (`codes`), a severity, a place
-    and the instruction at fault. For an edited module it also reports what the parser would reject (`X1xx`). Never
-    raises on a parsed module: a check that fails becomes a finding of code `X900`, and the others continue.
+    Errors are reported for everything that XLA's `HloVerifier` rejects and, in an edited module, for everything that
+    the parser would reject (`X1xx`). Each diagnostic has a code (`codes`), a severity, a location and the instruction
+    at fault. Never raises on a parsed module: a check that crashes yields a finding with code `X900`, and other checks
+    still run.
 
     Args:
         module: The module to verify.
@@ -36,8 +37,8 @@ def verify(
             enables this for scheduled modules (unless the entry is a pasted op line).
         mixed_precision: Allow operands of different real floating-point types. None (the default) allows it if the
             module has tiled layouts, since only the TPU compiler mixes precisions.
-        within: Check individual instructions only in these computations and their callers. For callers that know which
-            computations of a valid module were edited; checks across computations always run everywhere.
+        within: Check individual instructions only in these computations and their callers, to verify edits of a valid
+            module. Checks across computations are not limited.
     """
     from hlotext.verify.run import run
 

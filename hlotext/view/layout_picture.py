@@ -57,20 +57,20 @@ def _array(shape: Shape) -> Shape:
 class LayoutPicture:
     """A picture of the memory layout of an array shape (or of the array in a buffer).
 
-    `str()` is the text version; notebooks display the SVG. Raises LayoutError for an invalid shape, and for anything
-    but an array.
+    `str()` is the text version; notebooks display the SVG. Raises LayoutError for an invalid shape, and for shapes that
+    are not arrays.
     """
 
     shape: Shape = attrs.field(converter=_array)
     most_rows: int = MOST_ROWS
-    """Maximum number of rows; larger arrays are reduced to a corner with the border of the first tile."""
+    """Maximum number of rows. Larger arrays are cropped to a corner that shows the border of the first tile."""
     most_columns: int = MOST_COLUMNS
 
     def __str__(self) -> str:
         return self.text()
 
     def text(self) -> str:
-        """The picture in box-drawing characters, without a trailing newline."""
+        """Draws the picture with box-drawing characters, without a trailing newline."""
         cells = self._grid()
         lines = [str(self.shape), *(f"  {line}" for line in self._caption(cells))]
         if cells is not None:
@@ -78,7 +78,7 @@ class LayoutPicture:
         return "\n".join(lines)
 
     def svg(self) -> str:
-        """The picture as an SVG document: tiles colored, pieces of the last tile framed, padding hatched."""
+        """Draws the picture as SVG, with colored tiles, framed pieces of the last tile, and hatched padding."""
         cells = self._grid()
         return _svg(str(self.shape), self._caption(cells), cells)
 

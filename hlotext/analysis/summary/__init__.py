@@ -1,4 +1,4 @@
-"""Summary of a module, collected in one walk, as JSON-serializable values."""
+"""Summary statistics of a module, as JSON-serializable values."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Summary:
 
     name: str
     attributes: dict[str, str]
-    """The header's attributes as text."""
+    """Header attributes as text, by name."""
     is_scheduled: bool
     is_tiled: bool
     """True if layouts have tiles, as on TPU."""
@@ -101,7 +101,7 @@ class Summary:
 
 
 def summarize(module: Module) -> Summary:
-    """Summarizes a module with at least one computation. A lazily loaded file is not kept in memory."""
+    """Summarizes a module with at least one computation. Lazily loaded computations are not kept in memory."""
     expect_module(module)
     # What is made here stays, or is let go by reference counts.
     with gc_control.gc_paused(collect_first=False):

@@ -1,6 +1,7 @@
-"""The rules by which XLA counts operations and bytes (`HloCostAnalysis`), a file for each family of opcodes.
+"""Cost rules of XLA's `HloCostAnalysis` for FLOPs and bytes, with one file per family of opcodes.
 
-A rule's name is in the opcode table (`Opcode.cost_rule`). What each counts is XLA's `Handle...` method of its opcode.
+The opcode table names the rule of each opcode (`Opcode.cost_rule`). Each rule corresponds to a `Handle...` method in
+XLA.
 """
 
 from hlotext.cost.op_cost import RULES

@@ -1,7 +1,7 @@
-"""Collectives and transfers, and the halves of asynchronous operations.
+"""Cost of collectives, transfers, and the starts and dones of asynchronous operations.
 
-XLA counts a start's whole result, operands and contexts included, and the data again at the done. `Work.touched` counts it
-where it is begun: what is read and what is written, once.
+XLA counts a start's whole result, including operands and contexts, and counts the data again at the done.
+`OpCost.touched` counts bytes read and written once, at the start.
 """
 
 from __future__ import annotations

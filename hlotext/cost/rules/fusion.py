@@ -1,4 +1,4 @@
-"""Fusions: the operations of the body; the bytes that come in and go out, by how the body uses its parameters."""
+"""Cost of fusions: FLOPs of the body, and bytes read and written depending on how the body uses its parameters."""
 
 from __future__ import annotations
 
@@ -79,8 +79,9 @@ def _once(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Bytes of a fusion that carries out a part of collectives, each counted where it is begun.
 
-    The TPU compiler hands a collective's operand, result and semaphores through the fusions that begin it, go on with it
-    and end it: what a result shares with an operand is not written again, and what only the collective uses is read once.
+    The TPU compiler hands a collective's operand, result and semaphores through the fusions that begin it, go on with
+    it and end it: what a result shares with an operand is not written again, and what only the collective uses is read
+    once.
     """
     going_on = {one for one in chained if not is_started(one)}
     root = body.root

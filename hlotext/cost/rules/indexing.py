@@ -1,4 +1,4 @@
-"""Slices, gathers and scatters: what is touched, not the whole array."""
+"""Cost of slices, gathers and scatters, which count the elements touched rather than the whole array."""
 
 from __future__ import annotations
 

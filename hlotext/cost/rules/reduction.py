@@ -1,4 +1,4 @@
-"""Cost of operations that apply a computation to elements: its operations are scaled, its bytes not counted."""
+"""Cost of operations that apply a computation to elements: its FLOPs are scaled, its bytes are not counted."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ _MISSING = "the HLO before and after SPMD partitioning was not dumped; for all c
 def collectives(
     compilation: Compilation, mesh: DeviceMesh | str | None = None
 ) -> tuple[CollectiveCause, ...]:
-    """Explains the collectives of the final text. See `Compilation.collectives`."""
+    """Explains the collectives of the final HLO. See `Compilation.collectives`."""
     after = compilation.after
     if after is None:
         raise LookupError(f"{compilation.name} has no final text")
@@ -131,12 +131,12 @@ def of_module(
 
     Args:
         module: The module whose instructions the results refer to.
-        compilation: The compilation whose final text this is. Without one only the text is used, which shows the
+        compilation: The compilation whose final HLO the module is. None uses the module alone, which shows the
             operation that needs each collective, but rarely the tensor.
         mesh: See `Compilation.collectives`.
 
     Raises:
-        ValueError: The mesh has another number of devices than the module.
+        ValueError: The mesh and the module have different numbers of devices.
     """
     begun = communications(module)
     if not begun:

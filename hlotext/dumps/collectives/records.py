@@ -29,22 +29,22 @@ class Place:
     op_name: str
     """The op_name; empty if absent."""
     line: int | None
-    """Line of the innermost frame; None if absent, as for arguments."""
+    """Line of the innermost frame, or None if absent, as for arguments."""
     file: str
     """File of that line; empty if absent."""
     opcode: str
     """Opcode; empty if the instruction is unknown."""
     instruction: hlo.Instruction | None
-    """The instruction in the text before partitioning, or in `Compilation.before` if that was not dumped;
+    """The instruction in the module before partitioning, or None if ambiguous.
 
-    None if ambiguous.
+    If that module was not dumped, the instruction is in `Compilation.before`.
     """
 
     @property
     def label(self) -> str:
-        """Name of the operation in sentences: the last component of its op_name, else its opcode.
+        """Short name of the operation: the last component of its op_name, or else its opcode.
 
-        The opcode is also used if the op_name is that of a transpose or the like that was folded into the operation.
+        The opcode is also used if the op_name belongs to another operation that was folded in, such as a transpose.
         """
         if self.opcode == "parameter" and self.op_name:
             return self.op_name
@@ -71,40 +71,39 @@ class Suggestion:
     name: str
     """The annotated value: `params['w1']`, the op_name of the constrained operation, or `result[0]`."""
     line: int | None
-    """Line of the constraint, existing or to be added; None for arguments and results."""
+    """Line of the constraint, existing or to be added, or None for arguments and results."""
     spec: str
     """The suggested annotation, such as `P('dp', None)`."""
     now: str | None
-    """The existing annotation; None for a new constraint, or if it is not expressible as a PartitionSpec."""
+    """The existing annotation, or None for a new constraint, or if no PartitionSpec expresses it."""
     confidence: Confidence
     because: str
     """The change and its cost, in one sentence."""
     rule: str
     """The rule that found it, one of `hlotext.dumps.collectives.advice_rules.RULES`."""
     measured: tuple[int, int]
-    """Recompilations with changes by this rule on this platform: the number that sent less, and the total number.
+    """Number of trial compilations of this rule on this platform that sent less, and their total number.
 
-    Includes changes that are not suggested because they would send more.
+    Trials include changes that would not be suggested because they send more.
     """
     measured_on: str
-    """Compilers used for these recompilations, such as `CPU with Shardy`."""
+    """Compilers used for the trials in `measured`, such as `CPU with Shardy`."""
     bytes_spared: int | None
-    """Bytes per run that each device no longer sends in this collective; 0 if only other collectives shrink;
+    """Bytes per run that each device no longer sends in this collective, or None if unknown.
 
-    None if a size or trip count is unknown.
+    0 if only other collectives send less.
     """
     bytes_per_device: int | None
-    """Increase of the annotated array in bytes per device, negative if it shrinks; None if unknown."""
+    """Increase of the annotated array in bytes per device, negative if it shrinks, or None if unknown."""
     spec_axes: tuple[tuple[str, ...], ...] = ()
     """`spec` as the axes of each dimension."""
     bytes_total: int | None = None
-    """Estimated change in bytes that each device sends per run over all collectives, negative for less;
+    """Estimated change in the bytes that each device sends per run in all collectives, or None if unknown.
 
-    None if unknown.
+    Negative if the device sends less.
     """
     work: float = 0.0
-    """Estimated relative increase of matrix-product FLOPs per device (0.5 means 50 % more), where replicating along a
-    batch axis duplicates work."""
+    """Estimated relative increase of matrix-product FLOPs per device due to replication (0.5 means 50 % more)."""
 
 
 class Deferred:
@@ -131,51 +130,51 @@ class Deferred:
 
 @attrs.frozen
 class Reason:
-    """A reason why the partitioner created a collective, one of the collectives combined into it, or a host
-    transfer."""
+    """A reason why the partitioner created a collective or host transfer."""
 
     cause: str
     """`reshard`, `partial`, `halo`, `program`, `pass`, `host` or `unknown`."""
     wanted_by: str | None
-    """For a reshard, the consumer of the other sharding: `operation`, `constraint`, `result` or `loop`; else None."""
+    """For a reshard, the kind of consumer: `operation`, `constraint`, `result` or `loop`; otherwise None."""
     user: Place | None
-    """The operation that needs the collective, or one of several that share a resharded tensor;
+    """The operation that needs the collective, or None for results of the program.
 
-    None for results of the program.
+    If several operations share a resharded tensor, this is one of them.
     """
     tensor: Place | None
-    """The tensor that is moved; for partial sums and reshards of a result, the operation itself. None if unknown."""
+    """The tensor that is moved, or None if unknown. For partial sums and reshards of a result, the operation itself."""
     axes: tuple[str, ...]
     """Names of the mesh axes involved, most major first; empty if unknown."""
     have: str | None
-    """The tensor's sharding, as `P('dp', 'tp')`; None if unknown or not expressible as a PartitionSpec."""
+    """The tensor's sharding, such as `P('dp', 'tp')`, or None if unknown or not expressible as a PartitionSpec."""
     want: str | None
-    """The sharding that the operation needs; None if it is unknown or not a PartitionSpec."""
+    """The sharding that the operation needs, or None if unknown or not expressible as a PartitionSpec."""
     confidence: Confidence
     because: str
     """The reason in one sentence."""
     origin: str = ""
     """Origin of the sharding, in one sentence; empty if unknown."""
     scheme: str = ""
-    """The partitioning scheme that intends it, in one sentence: a gather of an FSDP weight, a gradient reduction over the
-    batch, a matrix product sharded along the contracted dimension. Empty if none."""
+    """The partitioning scheme that intends the collective, in one sentence; empty if none.
+
+    Examples are the gather of an FSDP weight, a gradient reduction over the batch, and a matrix product sharded along
+    the contracted dimension."""
     instead: str = ""
-    """Another way to write the program that would send less, if no annotation does; empty if unknown."""
+    """A change of the program that would send less, if no annotation does; empty if unknown."""
     part: str = ""
-    """Name of the collective right after partitioning; empty if that text was not dumped or lacks it."""
+    """Name of the collective right after partitioning; empty if not dumped or not found."""
     part_kind: str = ""
-    """Kind of `part`, if a later pass changed it; else empty."""
+    """Original kind of the collective, if a later pass changed it; otherwise empty."""
     readers: int = 1
     """Number of operations that read the tensor in the new sharding."""
     is_rematerialized: bool = False
-    """True if the tensor is gathered and then sliced along another dimension (XLA's "involuntary full
-    rematerialization")."""
+    """True for XLA's "involuntary full rematerialization": the tensor is gathered, then sliced differently."""
     have_sharding: str | None = None
-    """The tensor's HLO sharding, even if no PartitionSpec expresses it; None if unknown."""
+    """The tensor's HLO sharding, even if no PartitionSpec expresses it, or None if unknown."""
     want_sharding: str | None = None
-    """The HLO sharding that is needed, if the text before partitioning has it; else None."""
+    """The HLO sharding that is needed, if the module before partitioning has it; otherwise None."""
     result: int | None = None
-    """For a reshard needed by a result of the program, the index of the result; else None."""
+    """For a reshard needed by a result of the program, the index of the result; otherwise None."""
     doubts: tuple[str, ...] = ()
     """Reasons for uncertainty, in a few words each."""
     _advice: Deferred = attrs.field(factory=Deferred, eq=False, repr=False)
@@ -184,21 +183,21 @@ class Reason:
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Up to four suggestions, most certain first.
 
-        Computed on first use by following each change through the program.
+        Computed on first access by propagating each change through the program.
         """
         return self._advice.value
 
 
 @attrs.frozen
 class CollectiveCause:
-    """The cause of one collective or transfer of the final text."""
+    """The cause of one collective or transfer in the final HLO."""
 
     instruction: hlo.Instruction
     communication: Communication
     reasons: tuple[Reason, ...]
-    """One reason, or one per collective that was combined into it."""
+    """The reasons: one, or one for each of the collectives that were combined."""
     notes: tuple[str, ...] = ()
-    """Missing inputs that would give more information, with the flags that dump them."""
+    """Missing dump files that would give more information, with the flags that produce them."""
 
     @property
     def why(self) -> str:
@@ -218,6 +217,6 @@ class CollectiveCause:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Suggested changes, in sentences: other ways to write the program, then annotations."""
+        """Suggested changes, as sentences: first changes of the program, then annotations."""
         instead = (reason.instead for reason in self.reasons if reason.instead)
         return tuple(dict.fromkeys((*instead, *(one.because for one in self.suggestions))))

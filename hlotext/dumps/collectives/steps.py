@@ -37,8 +37,8 @@ class Partitioning:
 def partitioning_of(compilation: Compilation) -> Partitioning | None:
     """The steps around the partitioner; None if they were not dumped.
 
-    The step before is the last one of the same pipeline: pipelines that run inside the partitioner are dumped in between,
-    and propagation has no dump of its own if it changes nothing.
+    The step before is the last one of the same pipeline: pipelines that run inside the partitioner are dumped in
+    between, and propagation has no dump of its own if it changes nothing.
     """
     steps = compilation.steps
     for step in steps:
@@ -64,7 +64,7 @@ def read(step: Step | None) -> hlo.Module | None:
 
 
 def named_mesh(compilation: Compilation, module: hlo.Module) -> FoundMesh | None:
-    """The mesh of a final text, with the axis names of the program before optimization; None if it names none."""
+    """Returns the mesh of the final module, with axis names from the program, or None if the program names none."""
     own = mesh_of(module)
     if own is not None and own.has_names and own.source is not MeshSource.GROUPS:
         return own
@@ -111,7 +111,7 @@ def other_mesh(given: DeviceMesh | str | None, texts: Iterable[hlo.Module | None
 
 
 def mesh_note(given: DeviceMesh | None, module: hlo.Module, compilation: Compilation | None = None) -> str:
-    """The note of `other_mesh` on a final text, with the names of the program before optimization if it was dumped."""
+    """Returns a note on how a given mesh differs from the program's mesh; empty if it does not differ."""
 
     def texts() -> Iterator[hlo.Module | None]:
         yield module

@@ -10,7 +10,7 @@ from hlotext.messages import Message
 
 
 def warned(causes: Iterable[CollectiveCause], log: str) -> dict[str, tuple[Message, ...]]:
-    """Assigns "involuntary full rematerialization" warnings in a log to collectives of the final text.
+    """Assigns "involuntary full rematerialization" warnings in a log to collectives of the final HLO.
 
     A warning names the tensor and its two shardings, but not the collective. Warnings that match none are dropped.
 

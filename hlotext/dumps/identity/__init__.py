@@ -1,4 +1,4 @@
-"""Identity of operations across passes: pairs the operations of consecutive steps, and attributes new ones."""
+"""Identity of operations across passes: pairs operations of consecutive steps, and attributes new operations to passes."""
 
 from typing import TYPE_CHECKING
 

@@ -35,60 +35,63 @@ class Event:
     step: Step
     """The first step that shows the event."""
     kind: str
-    """`replaced`, `renamed`, `cloned`, `place` (took the position of another of the same kind), `partitioned`, `split`,
-    `merged` or `created`."""
+    """Kind of event.
+
+    `replaced`, `renamed`, `cloned`, `place` (took the position of another operation of the same kind), `partitioned`,
+    `split`, `merged` or `created`.
+    """
     name: str
     """Name from that step on."""
     before: tuple[str, ...] = ()
-    """Names in the step before: several if merged, none if new."""
+    """Names in the previous step: several if merged, empty if new."""
     pass_name: str = ""
-    """The pass responsible for it."""
+    """Name of the responsible pass."""
     confidence: str = HIGH
     """Confidence: `high`, `medium` or `low`."""
     owner: Owner | None = None
-    """The pass with details; `is_bracket` if only the surrounding passes are known."""
+    """The responsible pass in detail, with `is_bracket` if only the surrounding passes are known."""
 
 
 @attrs.frozen
 class Birth:
-    """First appearance of an operation."""
+    """First appearance of an operation in the steps of a compilation."""
 
     step: Step
     name: str
     """Name of the operation in that step."""
     confidence: str = HIGH
     candidates: tuple[str, ...] = ()
-    """Operations of that step that it may originate from; a single one if certain."""
+    """Operations in that step that it may originate from; a single operation if certain."""
     owner: Owner | None = None
-    """The pass that introduced it; None if unknown."""
+    """The pass that introduced it, or None if unknown."""
     history: tuple[Event, ...] = ()
-    """Later events, latest first; the last is its creation, unless the program had it."""
+    """Later events, latest first, ending with the creation unless the program already had the operation."""
     rebuilt: Birth | None = None
-    """For a loop that a pass rebuilt with other state, the first appearance of the original loop; else None."""
+    """First appearance of the original loop, for a loop that a pass rebuilt with different state; otherwise None."""
 
 
 @attrs.frozen
 class Link:
-    """A link from a final operation to an operation before optimization that it originates from."""
+    """A link from a final operation to its origin before optimization."""
 
     instruction: hlo.Instruction
     """An operation of `Compilation.before`."""
     rule: str
-    """Kind of the weakest link on the way: `same`, or one of `Event.kind`;
+    """Kind of the weakest step of the link.
 
-    `inserted` for operands of an operation that a pass created, or that were replaced by their reader; `op_name` for
-    links by op_name.
+    `same`; one of `Event.kind`; `inserted` for operands of an operation that a pass created, or that were replaced by
+    their user; `op_name` for a match by op_name.
     """
     confidence: str
-    """`high`, `medium` or `low`, that of the weakest link."""
+    """Confidence of the weakest step: `high`, `medium` or `low`."""
     step: Step
-    """The step with that link."""
+    """The step of the compilation at which the weakest step occurs."""
 
 
 class Identity:
-    """Identity of operations over all steps of a compilation. Texts are read once, in order.
+    """Identity of operations over all steps of a compilation. Files are read once, in order.
 
-    Raises InputError or HloSyntaxError if the last text cannot be read; earlier texts that cannot be read are skipped.
+    Raises InputError or HloSyntaxError if the final HLO cannot be read. Earlier files that cannot be read are skipped.
     """
 
     def __init__(self, compilation: Compilation) -> None:
@@ -103,19 +106,19 @@ class Identity:
 
     @property
     def shows_passes(self) -> bool:
-        """True if there are steps between the first and the final text."""
+        """True if there are steps between the first and the final HLO."""
         return any(step.is_pass for step in self._steps)
 
     def history(self, name: str) -> tuple[Event, ...]:
-        """Events in the history of an operation of the last text, latest first.
+        """Returns the events in the history of an operation of the final HLO, latest first.
 
-        Steps that left it unchanged are omitted. Raises LookupError if the last text has no such name.
+        Steps that left it unchanged are omitted. Raises LookupError if the final HLO has no operation with this name.
         """
         name = self._known(name)
         return tuple(self._event(index, at, edge) for index, at, edge in self._chain.walk(name))
 
     def births(self, names: Iterable[str]) -> dict[str, Birth]:
-        """First appearances of operations of the last text, by name; names that it lacks are omitted.
+        """Returns the first appearances of operations of the final HLO, by name. Unknown names are omitted.
 
         An operation keeps its identity when it is renamed, copied with its computation, made asynchronous, or rewritten
         into one of the same opcode.
@@ -127,9 +130,9 @@ class Identity:
         return found
 
     def earlier_names(self, names: Iterable[str], step: Step, earlier: Step) -> dict[str, str]:
-        """Names in an earlier step of operations in a later one, as far as every link in between is certain.
+        """Returns the names in an earlier step of operations of a later step, where all links in between are certain.
 
-        Newer operations are omitted, as are those with uncertain links. Empty for steps after the final text.
+        Newer operations are omitted, as are those with uncertain links. Returns nothing for steps after the final HLO.
         """
         first, last = self._layer_of(earlier), self._layer_of(step)
         if first is None or last is None:
@@ -155,7 +158,7 @@ class Identity:
         return numbers[-1] if numbers else None
 
     def birth(self, name: str) -> Birth:
-        """First appearance of the operation of one name. Raises LookupError if the last text has no such name."""
+        """Returns the first appearance of an operation, by its final name. Raises LookupError for other names."""
         return self._birth(self._chain.origin(self._known(name)))
 
     def _birth(self, origin: Origin) -> Birth:
@@ -184,7 +187,7 @@ class Identity:
         return tuple(found)[:_MOST_CANDIDATES]
 
     def sources(self, name: str) -> tuple[Link, ...]:
-        """See `Compilation.trace`."""
+        """Finds the original operations of a final operation; see `Compilation.trace`."""
         self._need_both_ends()
         assert self._compilation.first is not None
         before = self._compilation.first.module
@@ -196,7 +199,7 @@ class Identity:
         return tuple(found)
 
     def results(self, name: str) -> tuple[Link, ...]:
-        """See `Compilation.forward`."""
+        """Finds the final operations that an operation became; see `Compilation.forward`."""
         self._need_both_ends()
         before, after = self._compilation.before, self._compilation.after
         assert before is not None

@@ -1,4 +1,6 @@
-"""The identity of operations over all steps of a compilation: links from each text to the one before, and queries of them."""
+"""The identity of operations over all steps of a compilation: links from each text to the one before, and queries of
+them.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,8 @@ class Chain:
     def origin(self, name: str, index: int | None = None) -> Origin:
         """The step that brought the operation: as far back as its base opcode stays.
 
-        What was merged came where all that it was merged from came; if that is not one step, the merging one brought it.
+        What was merged came where all that it was merged from came; if that is not one step, the merging one brought
+        it.
         """
         weight, base = SAME, ""
         passed: list[tuple[int, str, Edge]] = []
@@ -142,14 +145,14 @@ class Chain:
 
 
 def state_of(step: Step, text: str, before: State | None = None) -> State:
-    """The state of a step from its text in `usual_form`. Returns `before` if the text is the same."""
+    """Creates the state of a step from its text in `usual_form`. Returns `before` if the text is unchanged."""
     if before is not None and before.text == text:
         return before
     return State(text, before, functools.partial(ids_of, step))
 
 
 def paired(old: State, new: State, pass_name: str = "") -> Pairing:
-    """Pairs the operations of two texts of one compilation. `pass_name` is the pass between them, if known."""
+    """Pairs the operations of two states of one compilation. `pass_name` is the pass between them, if known."""
     pairing = Pairing(old, new, _mode(old, new, pass_name))
     complete(pairing)
     return pairing
@@ -165,7 +168,9 @@ def _mode(old: State, new: State, pass_name: str) -> str:
 
 
 def _created(pairing: Pairing) -> dict[str, tuple[str, ...]]:
-    """Marks what nothing led to, and says what it was made for and reads: the nearest operations that were there before."""
+    """Marks what nothing led to, and says what it was made for and reads: the nearest operations that were there
+    before.
+    """
     reads: dict[str, tuple[str, ...]] = {}
     lost = {pairing.old.base(op) for _, op in pairing.gone if not pairing.claimed.get(op.name)}
     for op in pairing.fresh:

@@ -18,16 +18,16 @@ _BEFORE = "before_"
 
 @attrs.frozen
 class Owner:
-    """The pass responsible for what a step shows."""
+    """The pass responsible for the changes in a step."""
 
     name: str
-    """XLA's name of the pass; for the first and final texts, the file's name for them."""
+    """XLA's name of the pass; for the first and final HLO, the label in the file name."""
     is_bracket: bool = False
-    """True if the change happened somewhere between the step before and this one."""
+    """True if the pass is unknown, except that it ran between the previous step and this one."""
     inside: str = ""
-    """The enclosing pass or pipeline, if it has another name."""
+    """The enclosing pass or pipeline, if its name differs."""
     after: str = ""
-    """For a bracket, the last pass shown before it."""
+    """If `is_bracket`, the last dumped pass before the change; otherwise empty."""
 
     def __str__(self) -> str:
         if self.is_bracket:

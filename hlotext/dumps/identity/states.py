@@ -1,4 +1,5 @@
-"""One text of a compilation as names, operands and callees: enough to pair its operations with those of the text before.
+"""One text of a compilation as names, operands and callees: enough to pair its operations with those of the text
+before.
 
 Lines are read, not modules. Lines and computations with the same text as in the state before are not parsed again.
 """
@@ -123,7 +124,7 @@ class Part:
 
 
 class State:
-    """The operations of one text."""
+    """The operations of one step."""
 
     def __init__(
         self, text: str, before: State | None = None, ids: Callable[[], LocalIds | None] = lambda: None
@@ -175,16 +176,16 @@ class State:
 
     @functools.cached_property
     def local_ids(self) -> LocalIds | None:
-        """Instruction ids, if a file has them; else None."""
+        """Instruction ids, or None if no file has them."""
         return self._ids()
 
     def opcode(self, name: str) -> str | None:
-        """Opcode of an operation; None if there is none of this name."""
+        """Returns the opcode of an operation, or None if there is no operation with this name."""
         found = self.ops.get(name)
         return None if found is None else found.opcode
 
     def callers(self, part: str) -> list[Op]:
-        """Operations that call a computation."""
+        """Returns the operations that call a computation."""
         if self._callers is None:
             self._callers = {}
             for owner in self.parts.values():
@@ -194,7 +195,7 @@ class State:
         return self._callers.get(part, [])
 
     def base(self, op: Op) -> str:
-        """Opcode of an operation without asynchronous suffix; for an async wrapper, that of the wrapped operation."""
+        """Returns the opcode without asynchronous suffix; for an async wrapper, that of the wrapped operation."""
         if op.base == "async":
             callee = self.parts.get(op.callees[0]) if op.callees else None
             if callee is not None and callee.root is not None:
@@ -204,7 +205,7 @@ class State:
         return op.base
 
     def location(self, op: Op) -> str:
-        """Source line of an operation; empty if absent."""
+        """Returns the source line of an operation; empty if absent."""
         frame = op.frame
         if not frame.startswith("stack_frame_id="):
             return frame
@@ -386,5 +387,5 @@ def has_usual_form(text: str) -> bool:
 
 
 def usual_form(text: str) -> str:
-    """Converts a text to XLA's usual form: itself, or the module printed as by XLA. Raises HloSyntaxError."""
+    """Converts HLO text to the form of XLA's dumps, if it is not already. Raises HloSyntaxError for invalid HLO."""
     return text if has_usual_form(text) else hlo.parse(text, only=True).to_text()

@@ -18,16 +18,16 @@ def run(module: Module, *arrays: Any, timeout: float = 120.0) -> list[np.ndarray
     """Executes a module of any stage on jaxlib's CPU client and returns its results, with tuples flattened.
 
     Compilation and execution happen in a child process, so a crash does no harm. `hlotext.execution.run` has more
-    options: arguments from a seed, timing, several devices. Raises NotExecutable with the reason.
+    options: arguments from a seed, timing, several devices. Raises NotExecutable if the module cannot be executed.
     """
     return execution.run(module, arrays, timeout=timeout).results
 
 
 def random_inputs(module: Module, seed: int = 0) -> list[np.ndarray[Any, Any]]:
-    """Random arguments for a module's entry: small integers, normally distributed floats, and random booleans.
+    """Creates random arguments for a module's entry: small integers, normally distributed floats, and booleans.
 
-    They are those of one device; with several devices, `run` passes them to each. Raises NotExecutable for parameters that
-    are not arrays.
+    The arguments are for one device; with several devices, `run` passes them to each. Raises NotExecutable for
+    parameters that are not arrays.
     """
     shapes = [parameter.shape for parameter in module.entry.parameters]
     if None in shapes:
@@ -47,9 +47,9 @@ def assert_equivalent(
     """Executes two modules with the same arguments. Raises AssertionError if their results differ.
 
     Integers and booleans must be equal. Floats may differ by `rtol` times the largest finite value of the result, and
-    always by a few units of the type's resolution; `rtol=0` compares bits. On several devices, each has its own random
-    arguments (see `hlotext.execution.run`), and results are compared device by device; `devices=1` executes programs
-    before partitioning as they are.
+    always by a few units of the type's resolution; `rtol=0` compares bits. With several devices, each gets different
+    random arguments (see `hlotext.execution.run`), and results are compared device by device; `devices=1` executes
+    programs before partitioning as they are.
     """
     counts = [devices or devices_of(module).total or 1 for module in (before, after)]
     assert counts[0] == counts[1], other_devices(*counts)

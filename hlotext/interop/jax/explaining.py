@@ -20,16 +20,17 @@ from hlotext.ir.nodes.module import Module
 
 @attrs.frozen
 class Figures:
-    """Figures of one compilation."""
+    """Metrics of one compilation."""
 
     traffic: int | None
-    """Bytes that each device sends per run; None if a size or a trip count is unknown."""
+    """Bytes that each device sends per run, or None if a size or a trip count is unknown."""
     collectives: int
-    """Number of collectives and transfers in the final text."""
+    """Number of collectives and transfers in the final HLO."""
     memory: int | None
-    """Bytes that a device allocates for arguments, results and temporaries, as reported by XLA; None if it reports none."""
+    """Bytes that a device allocates for arguments, results and temporaries according to XLA, or None if unknown.
+    """
     seconds: float | None
-    """Lower bound on the time of a run on the chip; None if no chip was given."""
+    """Lower bound on run time on the chip, in seconds, or None if no chip was given."""
 
 
 @attrs.frozen
@@ -38,15 +39,15 @@ class Trial:
 
     suggestion: dumps.Suggestion
     after: Figures | None
-    """Figures with the suggestion; None if it could not be compiled."""
+    """Metrics with the suggestion applied, or None if the program could not be compiled."""
     before: Figures
-    """Figures of the program as it is."""
+    """Metrics of the unchanged program."""
     problem: str = ""
     """Reason why it could not be compiled; empty if it was."""
 
     @property
     def is_spared(self) -> bool:
-        """True if the changed program sends fewer bytes in total. False if that is unknown."""
+        """True if the changed program is known to send fewer bytes in total."""
         if self.after is None or self.after.traffic is None or self.before.traffic is None:
             return False
         return self.after.traffic < self.before.traffic
@@ -77,9 +78,9 @@ class CollectivesExplanation:
     compilation: dumps.Compilation
     """The compilation, in a temporary folder that is deleted with this object."""
     collectives: tuple[dumps.CollectiveCause, ...]
-    """Causes of the collectives of the final text, in its order."""
+    """Causes of the collectives in the final HLO, in text order."""
     figures: Figures
-    """Figures of the program as it is."""
+    """Metrics of the unchanged program."""
     trials: tuple[Trial, ...]
     """Suggestions that were tried; empty unless requested."""
     _folder: tempfile.TemporaryDirectory[str]
@@ -111,22 +112,23 @@ def explain(
 ) -> CollectivesExplanation:
     """Explains the collectives of a jitted function, and suggests annotations that would avoid them.
 
-    Compiles the function again, dumping the texts around partitioning to a temporary folder.
+    Compiles the function again, dumping the HLO before and after partitioning to a temporary folder.
 
     Args:
         function: A function, jitted or not, or a JAX `Lowered`.
         *args: Its arguments, or `jax.ShapeDtypeStruct`s with shardings; none for a `Lowered`.
-        mesh: The mesh, if neither the texts nor the arguments name it.
+        mesh: The mesh, if neither the dumped HLO nor the arguments name it.
         try_suggestions: Compile the function with each suggested annotation of an argument or result, and report the
             effect. Constraints are not tried, since they are in the program's source.
         chip: The chip for which run times are estimated, such as `v5e`; None estimates none.
         **kwargs: Keyword arguments of the function.
 
     Returns:
-        The causes of all collectives, figures of the compilation, and the trials.
+        The causes of all collectives, metrics of the compilation, and the trials.
 
     Raises:
-        ValueError: `try_suggestions` with a `Lowered`, whose annotations cannot be changed; or a mesh that does not fit.
+        ValueError: `try_suggestions` with a `Lowered`, whose annotations cannot be changed; or a mesh that does not
+            fit.
         RuntimeError: The compiler dumped nothing, for example because it runs on another machine.
     """
     is_lowered = hasattr(function, "compile") and not args and not kwargs

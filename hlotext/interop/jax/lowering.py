@@ -30,12 +30,12 @@ def _apply(function: Callable[[Module], object] | Pass | Pipeline, module: Modul
 
 
 def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | Pipeline) -> Any:
-    """Changes a lowered program before XLA optimizes it, while multiplications, dots and all-gathers are still separate.
+    """Changes a lowered program before XLA optimizes it, while dots and all-gathers are still separate.
 
-    JAX runs no passes before XLA's optimizations (0.10.2 and 0.12.0.1 only have `pre_scheduler` and `post_scheduler`), so
-    this converts a `jax.stages.Lowered` to a module and back. Donation, shardings and the names of results are preserved.
-    `.compile()(*arguments)` of the result runs the changed program. The given `Lowered`, and the function that it was
-    lowered from, are not affected, even if they have not been compiled yet.
+    JAX runs no passes before XLA's optimizations (0.10.2 and 0.12.0.1 only have `pre_scheduler` and `post_scheduler`),
+    so this converts a `jax.stages.Lowered` to a module and back. Donation, shardings and the names of results are
+    preserved. `.compile()(*arguments)` of the result runs the changed program. The given `Lowered`, and the function
+    that it was lowered from, are not affected, even if they have not been compiled yet.
 
     Args:
         lowered: The result of `jax.jit(f).lower(*arguments)`.
@@ -120,7 +120,7 @@ def _signature(module: Module) -> str:
 
 @attrs.frozen
 class DryRun:
-    """Outcomes of trying a pass on copies of modules. `str()` is a summary in one line."""
+    """Outcomes of trying a pass on copies of modules. `str()` is a one-line summary."""
 
     outcomes: tuple[PassOutcome, ...]
 

@@ -13,7 +13,7 @@ from hlotext.verify import verify
 
 
 def module_of_proto(proto: bytes) -> Module:
-    """Reads a module from a serialized `HloModuleProto`. Constants are exact to the bit. Raises ProtoError."""
+    """Reads a module from a serialized `HloModuleProto`. Raises ProtoError if the proto is invalid."""
     return read_module(proto)
 
 
@@ -21,8 +21,8 @@ def proto_of_module(module: Module, like: bytes = b"") -> bytes:
     """Serializes a module to an `HloModuleProto`. Raises NotExecutable if `verify` rejects the module.
 
     Some fields have no place in a module (cross-program prefetches, shardings of parameters and results after
-    partitioning, the device assignment, etc.). A module that was read from a proto keeps its own; otherwise they are
-    copied from the serialized proto `like`.
+    partitioning, the device assignment, etc.). A module that was read from a proto keeps these fields; otherwise they
+    are copied from the serialized proto `like`.
     """
     _check(module)
     try:
@@ -34,9 +34,9 @@ def proto_of_module(module: Module, like: bytes = b"") -> bytes:
 
 
 def from_jax(jitted: Any, *args: Any, stage: str = "before", **kwargs: Any) -> Module:
-    """The module of a jitted function for these arguments, `stage` (`before` or `after`) XLA's optimizations.
+    """Lowers a jitted function and returns its module `before` or `after` XLA's optimizations (`stage`).
 
-    Raises ValueError for another stage.
+    Raises ValueError for an unknown stage.
 
     >>> import jax
     >>> from_jax(jax.jit(lambda x: x + 1), 1.0).entry.root.opcode  # doctest: +SKIP
@@ -58,7 +58,9 @@ _NOT_IN_TEXT = frozenset({10, 11, 12, 13, 14, 15, 16})
 spmd_output_sharding, profile_info, spmd_parameters_shardings, device_assignment, use_auto_spmd_partitioning."""
 
 _NO_DONATION = {8: b"\x42\x00", 18: b"\x92\x01\x00"}
-"""The fields of HloModuleProto that say which buffers may be used again, input_output_alias and buffer_donor, when empty."""
+"""The fields of HloModuleProto that say which buffers may be used again, input_output_alias and buffer_donor, when
+empty.
+"""
 
 
 def proto_fields(proto: bytes) -> Iterator[tuple[int, bytes]]:

@@ -48,8 +48,8 @@ def summary(outcomes: Iterable[PassOutcome]) -> str:
 class Registration:
     """A pass that runs in JAX's compiler until it is removed, by `remove()` or at the end of a `with` block.
 
-    JAX identifies transformations by name. Each registration uses a unique name, so removing it affects no other, not even
-    one of the same function.
+    JAX identifies transformations by name. Each registration uses a unique name, so removing it affects no other, not
+    even one of the same function.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class Registration:
         )
 
     def summary(self) -> str:
-        """One line with the number of modules that the pass changed, or would have changed in a dry run."""
+        """Returns one line with the number of modules that the pass changed, or would have changed in a dry run."""
         return summary(self.outcomes)
 
     @property
     def is_active(self) -> bool:
-        """True if the pass runs in later compilations."""
+        """True until the pass is removed."""
         return self._is_active
 
     def remove(self) -> bool:

@@ -154,7 +154,7 @@ class Computation:
 
     @property
     def module(self) -> Module | None:
-        """The module that contains it; None before it is added to one."""
+        """The module that contains this computation, or None before it is added to a module."""
         return self._module
 
     @property
@@ -168,12 +168,12 @@ class Computation:
 
     @property
     def backend_config(self) -> BackendConfig | None:
-        """The `backend_config=` after the closing brace; None if absent."""
+        """The `backend_config=` after the closing brace, or None if absent."""
         return self._backend_config
 
     @property
     def is_sugared(self) -> bool:
-        """True for the implicit body of a sugared async operation, which has no text of its own."""
+        """True for the implicit body of a sugared async operation, which is not in the text."""
         return self._is_sugared
 
     @property
@@ -191,7 +191,7 @@ class Computation:
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
-        """All instructions in the order of the text."""
+        """All instructions in text order."""
         return tuple(self._instructions)
 
     def __iter__(self) -> Iterator[Instruction]:
@@ -226,7 +226,7 @@ class Computation:
 
     @property
     def shape(self) -> Shape | None:
-        """Shape of the result; None if unknown, as for a computation that a single pasted op line refers to by name."""
+        """Shape of the result, or None if unknown, as for a computation that a pasted op line refers to by name."""
         return self.root.shape if self._instructions else None
 
     @property
@@ -243,13 +243,13 @@ class Computation:
     def calls(self) -> Collection[Instruction]:
         """The instructions that call this computation, in no particular order.
 
-        Cheaper than `callers` while callers change.
+        Unlike `callers`, it is not sorted, so it stays cheap while callers are edited.
         """
         return self._module.calls_of(self) if self._module is not None else ()
 
     @property
     def is_printed_inline(self) -> bool:
-        """True if its text, if any, is printed as part of its caller's."""
+        """True if the computation is printed as part of its caller, or not at all."""
         return self.is_sugared or self.is_inline
 
     @property
@@ -292,7 +292,7 @@ class Computation:
         return rare.order
 
     def control_successors_of(self, instruction: Instruction) -> tuple[Instruction, ...]:
-        """Control successors of an instruction, in the order of the text."""
+        """Returns the control successors of an instruction, in text order."""
         if self._successors is None:
             self._successors = {}
             for successor in self._instructions:
@@ -309,20 +309,20 @@ class Computation:
     def add(
         self, instruction: Instruction, before: Instruction | None = None, *, typed: bool = True
     ) -> Instruction:
-        """Inserts a new instruction at the end, or before another one. The first instruction becomes the root.
+        """Inserts a new instruction at the end, or before another instruction. The first instruction becomes the root.
 
         Args:
             instruction: An instruction that is not in a computation yet.
             before: Instruction to insert before; None appends.
-            typed: Require the shape to be the inferred one. If False, inside a `Module.transaction()`, shapes only have
-                to match when the transaction ends.
+            typed: Require the shape to equal the inferred shape. If False, inside a `Module.transaction()`, shapes only
+                have to match when the transaction ends.
 
         Returns:
             The inserted instruction.
 
         Raises:
-            EditError: The name is taken, an operand is in another computation or comes after that position, or the
-                shape is not the inferred one.
+            EditError: The name is taken, an operand is in another computation or follows the position, or the shape is
+                not the inferred one.
         """
         edit_backend.backend.add(self, instruction, before, typed=typed)
         return instruction
@@ -375,7 +375,7 @@ class Computation:
 
     @property
     def span(self) -> Span | None:
-        """Position in the source text; None if it was not parsed from text."""
+        """Position in the source text, or None if it was not parsed from text."""
         if self._module is None or self._module.source is None or self._start < 0:
             return None
         return self._module.source.span(self._start, self._end)
@@ -422,8 +422,8 @@ def computation_order(
 ) -> list[Computation]:
     """Callees before callers (`HloModule::MakeComputationPostOrder` with `dfs_postorder`).
 
-    Every computation without callers starts a walk. `calls` are those of each computation, a list for each instruction that
-    calls, in the order in which XLA stores the instructions. Recursive computations are left out.
+    Every computation without callers starts a walk. `calls` are those of each computation, a list for each instruction
+    that calls, in the order in which XLA stores the instructions. Recursive computations are left out.
     """
     called = {callee for groups in calls.values() for group in groups for callee in group}
     order: list[Computation] = []

@@ -82,11 +82,10 @@ class Attributes(TypedAttributes):
 
 
 class Instruction:
-    """An instruction of a computation. Mutable and compared by identity; created by the readers or by
-    `Computation.add`.
+    """An instruction of a computation, created by parsing or `Computation.add`. Mutable and compared by identity.
 
-    Setting a property marks the instruction, and its users if necessary, as modified: `str(module)` prints those lines
-    again and copies all others.
+    Setting a property marks the instruction, and its users if necessary, as modified. `str(module)` reprints modified
+    lines and copies all others from the source.
     """
 
     __slots__ = ("_attributes", "_computation", "_head", "_name", "_operands", "_state")
@@ -225,12 +224,12 @@ class Instruction:
 
     @property
     def computation(self) -> Computation | None:
-        """The computation that contains this instruction; None before it is added to one."""
+        """The computation that contains this instruction, or None before it is added to a computation."""
         return self._computation
 
     @property
     def form(self) -> Form:
-        """Spelling of the line in the source, for printing it in the same style."""
+        """Style of the line in the source, used for reprinting it."""
         return self._form
 
     @property
@@ -260,7 +259,7 @@ class Instruction:
 
     @property
     def shape(self) -> Shape | None:
-        """Shape of the result; None if the text omits it and it cannot be inferred."""
+        """Shape of the result, or None if the text omits it and it cannot be inferred."""
         return self._head.shape
 
     @shape.setter
@@ -278,12 +277,12 @@ class Instruction:
 
     @property
     def attributes(self) -> Attributes:
-        """The attributes after the operand list, by name, in the order of the text."""
+        """The attributes after the operand list, by name, in text order."""
         return Attributes(self)
 
     @property
     def literal(self) -> Literal | None:
-        """The value of a `constant`; None for other opcodes."""
+        """The value of a `constant`, or None for other opcodes."""
         return self._head.argument if isinstance(self._head.argument, Literal) else None
 
     @literal.setter
@@ -292,7 +291,7 @@ class Instruction:
 
     @property
     def parameter_number(self) -> int | None:
-        """The number of a `parameter`; None for other opcodes."""
+        """The number of a `parameter`, or None for other opcodes."""
         return self._head.argument if isinstance(self._head.argument, int) else None
 
     @parameter_number.setter
@@ -303,17 +302,17 @@ class Instruction:
 
     @property
     def sharding(self) -> Sharding | None:
-        """The sharding of the result; None if absent."""
+        """The sharding of the result, or None if absent."""
         return self._attributes.get("sharding")
 
     @property
     def metadata(self) -> Metadata | None:
-        """Source of the instruction in the user's program; None if absent."""
+        """Source of the instruction in the user's program, or None if absent."""
         return self._attributes.get("metadata")
 
     @property
     def backend_config(self) -> BackendConfig | None:
-        """The backend config as text, with `.json()` to decode it; None if absent."""
+        """The backend config as text, with `.json()` to decode it, or None if absent."""
         return self._attributes.get("backend_config")
 
     @property
@@ -335,7 +334,7 @@ class Instruction:
 
     @property
     def innermost_frame(self) -> StackFrame | None:
-        """The first of `frames`, without computing the others; None if there are none."""
+        """The first of `frames`, computed without the other frames, or None if there are none."""
         metadata = self.metadata
         if metadata is None:
             return None
@@ -400,7 +399,7 @@ class Instruction:
     def control_predecessors(self) -> tuple[Instruction, ...]:
         """Instructions that must run before this one although it does not use their results.
 
-        Excludes predecessors that a compact text gives by name only (`LeftOut`); the attribute includes them.
+        Excludes predecessors that compact text gives by name only (`LeftOut`), which the attribute includes.
         """
         found: tuple[Instruction | LeftOut, ...] = self._attributes.get("control-predecessors", ())
         return tuple([one for one in found if not isinstance(one, LeftOut)]) if found else ()
@@ -440,13 +439,13 @@ class Instruction:
 
     @property
     def async_wrapped_instruction(self) -> Instruction | None:
-        """The instruction that an `async-start`, `-update` or `-done` runs; None for other opcodes."""
+        """The instruction that an `async-start`, `-update` or `-done` runs, or None for other opcodes."""
         body = self.async_wrapped_computation
         return body.root if body is not None and len(body) else None
 
     @property
     def async_wrapped_computation(self) -> Computation | None:
-        """The computation that an `async-start`, `-update` or `-done` runs; None for other opcodes."""
+        """The computation that an `async-start`, `-update` or `-done` runs, or None for other opcodes."""
         start: Instruction = self
         while start._head.opcode in ("async-update", "async-done") and start._operands:
             start = start._operands[0]
@@ -475,7 +474,7 @@ class Instruction:
 
     @property
     def span(self) -> Span | None:
-        """Position in the source text; None if it was not parsed from text."""
+        """Position in the source text, or None if it was not parsed from text."""
         module = self._computation.module if self._computation is not None else None
         if module is None or module.source is None or self._place is None:
             return None
@@ -507,8 +506,8 @@ class Instruction:
                 transaction ends.
 
         Raises:
-            EditError: The result would depend on itself, refer to something that does not exist, or have a type other
-                than the inferred one or the one its users need. Nothing is changed then.
+            EditError: The edit would create a cycle, refer to something that does not exist, or give a type other than
+                the inferred one or the one that users need. Nothing is changed then.
         """
         given = {
             "opcode": opcode, "shape": shape, "operands": operands, "attributes": attributes, "literal": literal,
@@ -523,18 +522,18 @@ class Instruction:
         edit_backend.backend.replace_operand(self, number, operand)
 
     def replace_all_uses_with(self, new: Instruction) -> None:
-        """Replaces all uses of this instruction with `new`, which becomes the root if this was (`ReplaceAllUsesWith`).
+        """Replaces all uses of this instruction with `new`, including its role as root (`ReplaceAllUsesWith`).
 
-        `new` may use this instruction itself; that use is kept. Instructions that `new` depends on are moved before the
+        If `new` uses this instruction, that use is kept. Instructions that `new` depends on are moved before the
         first user. Raises EditError if the shapes differ (ignoring layouts), if the computations differ, or if a cycle
         would result.
         """
         edit_backend.backend.replace_uses(self, new)
 
     def replace_with(self, new: Instruction) -> None:
-        """Replaces this instruction with `new`: uses, control dependencies and, once unused, the instruction itself.
+        """Replaces this instruction with `new` in uses and control dependencies, then removes it if unused.
 
-        An operation that completes an asynchronous one is kept, since every start needs its done.
+        A done is not removed, since every asynchronous start needs its done.
         """
         edit_backend.backend.replace(self, new)
 

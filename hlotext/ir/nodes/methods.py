@@ -32,7 +32,7 @@ class _Provided:
 
 
 class ModuleMethods:
-    """Methods that are functions of packages, each called with the module as its first argument."""
+    """Methods of modules that call a function of an analysis package with the module as first argument."""
 
     __slots__ = ()
 
@@ -51,6 +51,6 @@ class ModuleMethods:
     thunks = _Provided()
     """Thunks that the runtime executes: `hlotext.thunks.predict(module)`."""
     compare = _Provided()
-    """Differences to a newer module: `hlotext.diff.compare(module, other)`."""
+    """Differences from a newer module: `hlotext.diff.compare(module, other)`."""
     inspect = _Provided()
     """Assertions for tests: `hlotext.inspect(module)`."""

@@ -78,11 +78,13 @@ class Module(ModuleMethods):
     """Where the text before the first computation ends: the header with its tables."""
     _end: int = 0
     _tables_start: int | None = None
-    """Where the tables begin, with the blanks before them, that end where the header does; None for a text without any."""
+    """Where the tables begin, with the blanks before them, that end where the header does; None for a text without any.
+    """
     _header_start: int = -1
     """Where the word HloModule stands; negative for a text without a header."""
     _is_guess: bool = False
-    """True if `parse_tolerant` could not read the header of the module or of a computation: the structure is a guess."""
+    """True if `parse_tolerant` could not read the header of the module or of a computation: the structure is a guess.
+    """
     _parts: list[tuple[str, str, Shape | Literal | int | dict[str, Any], bool]] = attrs.field(factory=list)
     """Parts of op lines, each once and in the order in which it was first read: its text, the opcode on the line, the
     value (the shape, whose text goes on to the opcode, the literal or number in the parentheses, the attributes), and
@@ -115,10 +117,12 @@ class Module(ModuleMethods):
     _carried: bytes = b""
     """Fields of a proto that a module has no place for, as they lie in it, to be put back when one is written."""
     _stored: tuple[str, ...] = ()
-    """The names of the computations as they lie in the proto that was read, where that is another order; they go back so."""
+    """The names of the computations as they lie in the proto that was read, where that is another order; they go back
+    so.
+    """
     _stored_bodies: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """The names of computations, and of their instructions by ids in the proto that was read, where those that call others
-    stand in another order: XLA's order of computations follows the ids."""
+    """The names of computations, and of their instructions by ids in the proto that was read, where those that call
+    others stand in another order: XLA's order of computations follows the ids."""
     _facts: tuple[int, dict[Any, Any]] | None = None
     """Facts computed by `hlotext.analysis`, by name and arguments, and the revision that they are true of."""
 
@@ -138,12 +142,12 @@ class Module(ModuleMethods):
 
     @property
     def attributes(self) -> ModuleAttributes:
-        """The typed attributes of the header, by name, in the order of the text."""
+        """The typed attributes of the header, by name, in text order."""
         return ModuleAttributes(self)
 
     @property
     def source(self) -> Source | None:
-        """The text that the module was parsed from; None if it was built."""
+        """The text that the module was parsed from, or None if it was built."""
         return self._source
 
     @property
@@ -163,12 +167,12 @@ class Module(ModuleMethods):
 
     @property
     def computations(self) -> tuple[Computation, ...]:
-        """All computations in the order of the text; inline bodies come before the computation that contains them."""
+        """All computations in text order; inline bodies come before the computation that contains them."""
         return tuple(self._computations)
 
     @property
     def entry(self) -> Computation:
-        """The computation marked ENTRY, else the last one. Raises ValueError if there are no computations."""
+        """The computation marked ENTRY, or else the last computation. Raises ValueError if there are no computations."""
         if self._entry is not None:
             return self._entry
         if not self._computations:
@@ -177,10 +181,7 @@ class Module(ModuleMethods):
 
     @property
     def op_line(self) -> Instruction | None:
-        """Root of a module parsed from a single op line, as long as that line represents the whole module.
-
-        None otherwise.
-        """
+        """Root of a module that was parsed from a single op line and still consists of it; otherwise None."""
         entry = self.entry
         *parameters, root = entry._instructions or (None,)
         if not entry._is_sugared or root is None or root._start < 0 or self.is_header_modified:
@@ -218,13 +219,13 @@ class Module(ModuleMethods):
         return self._attributes.get("is_scheduled") is True
 
     def instructions(self) -> Iterator[Instruction]:
-        """Every instruction of every computation, in the order of the text."""
+        """Yields all instructions of all computations, in text order."""
         return itertools.chain.from_iterable(computation._instructions for computation in self._computations)
 
     def walk(
         self, among: Iterable[Computation] | None = None, *, only_callers: bool = False
     ) -> Iterator[Computation]:
-        """Yields computations one by one, for analyses that do not keep references to instructions.
+        """Yields computations one at a time, for analyses that do not keep references to instructions.
 
         For a lazily loaded file (`load`), computations parsed along the way are unloaded from time to time, so that
         memory stays bounded. Names, numbers, frozen values and computations may be kept, but the instructions of a
@@ -238,7 +239,7 @@ class Module(ModuleMethods):
         return iter(tuple(found)) if self._source is None else self._source.walk(found, only_callers)
 
     def find_all(self, name: str) -> Iterator[Instruction | Computation]:
-        """Yields all instructions, then all computations, of a name (`%` optional).
+        """Yields all instructions, then all computations, with a name (`%` optional).
 
         In a lazily loaded file only computations that may contain the name are parsed.
         """
@@ -251,7 +252,7 @@ class Module(ModuleMethods):
         yield from (computation for computation in computations if computation._name == name)
 
     def find(self, name: str) -> Instruction | Computation | None:
-        """Finds an instruction or computation by name (`%` optional); None if there is none.
+        """Returns the instruction or computation with a name (`%` optional), or None if there is none.
 
         Instructions come before computations, and earlier ones in the text before later ones.
         """
@@ -275,7 +276,7 @@ class Module(ModuleMethods):
     __iter__ = None  # else Python would look for items 0, 1, ...
 
     def instruction(self, name: str) -> Instruction:
-        """Returns the first instruction of this name in the text (`%` optional). Raises KeyError if there is none."""
+        """Returns the first instruction in text order with this name (`%` optional). Raises KeyError if there is none."""
         found = self.find(name)
         if isinstance(found, Instruction):
             return found
@@ -284,7 +285,7 @@ class Module(ModuleMethods):
         )
 
     def computation(self, name: str) -> Computation:
-        """Returns the computation of this name (`%` optional). Raises KeyError if there is none."""
+        """Returns the computation with this name (`%` optional). Raises KeyError if there is none."""
         name = name.removeprefix("%")
         for computation in self._computations:
             if computation._name == name:
@@ -292,7 +293,7 @@ class Module(ModuleMethods):
         raise UnknownNameError("computation", name, lambda: [one.name for one in self._computations])
 
     def callers_of(self, computation: Computation) -> tuple[Instruction, ...]:
-        """The instructions that call a computation, in the order of the text."""
+        """Returns the instructions that call a computation, in text order."""
         found = self.calls_of(computation)
         if len(found) < 2:
             return tuple(found)
@@ -300,7 +301,7 @@ class Module(ModuleMethods):
         return tuple(sorted(found, key=lambda i: (order[i.computation], i.computation.order[i])))  # type: ignore[index,union-attr]
 
     def calls_of(self, computation: Computation) -> Collection[Instruction]:
-        """The instructions that call a computation, without duplicates and in no particular order.
+        """Returns the instructions that call a computation, without duplicates and in no particular order.
 
         Cheaper than `callers_of`.
         """
@@ -355,7 +356,7 @@ class Module(ModuleMethods):
         return self._computation_names
 
     def add(self, computation: Computation, before: Computation | None = None) -> Computation:
-        """Inserts a new computation at the end, or before another one.
+        """Inserts a new computation at the end, or before another computation.
 
         Raises EditError if the name is taken, or if it calls a computation that is not in the module.
         """
@@ -380,7 +381,7 @@ class Module(ModuleMethods):
         edit_backend.backend.remove_computations(self, computations)
 
     def set_entry(self, computation: Computation) -> None:
-        """Makes another computation the entry. Raises EditError if it has callers or is not in the module."""
+        """Makes a computation the entry. Raises EditError if it has callers or is not in the module."""
         edit_backend.backend.set_entry(self, computation)
 
     def rename(self, node: Computation | Instruction, name: str) -> None:
@@ -394,15 +395,15 @@ class Module(ModuleMethods):
         node.name = name
 
     def clone(self) -> Module:
-        """A deep copy. It prints like this module, including edits."""
+        """Returns a deep copy, which prints like this module, including edits."""
         return edit_backend.backend.clone(self)
 
     def transaction(self, *, typed: bool = True) -> AbstractContextManager[EditRecord]:
-        """Context manager that rolls back all edits if an exception leaves the block.
+        """Returns a context manager that rolls back all edits if an exception leaves the block.
 
         `with module.transaction() as record:`. Inside the block, the module may be temporarily invalid as a result of
         edits with `typed=False` and computations under construction. At the end it is validated: if the edits
-        introduced an error, EditError is raised and everything is rolled back. The record lists what was inserted,
+        introduced an error, EditError is raised and everything is rolled back. The record lists the nodes inserted,
         modified and removed, and can undo it later.
 
         Args:
@@ -413,7 +414,7 @@ class Module(ModuleMethods):
         return edit_backend.backend.transaction(self, typed=typed)
 
     def listen(self, listener: Listener) -> AbstractContextManager[None]:
-        """Context manager that notifies a listener after each edit: `with module.listen(listener):`."""
+        """Returns a context manager that notifies a listener after each edit inside the block."""
         return edit_backend.backend.listen(self, listener)
 
     def __copy__(self) -> Module:
@@ -435,8 +436,8 @@ class Module(ModuleMethods):
             fill_elided: Write elided constants as zeros.
 
         Raises:
-            HloSyntaxError: A constant is elided (unless `fill_elided` is set), or the module has something that no
-                proto can hold.
+            HloSyntaxError: A constant is elided (unless `fill_elided` is set), or the module cannot be represented as a
+                proto.
             MissingProtobuf: The extra `hlotext[proto]` is not installed (an ImportError).
         """
         return printing.proto_writer()(self, fill_elided)
@@ -459,8 +460,8 @@ class Module(ModuleMethods):
 def release(module: Module) -> None:
     """Dismantles a module of which nobody holds any node: its memory is freed as soon as the module is dropped.
 
-    Nodes form reference cycles, which otherwise wait for the garbage collector and cost a third of the reading time. For
-    programs that read one module after another and keep only values. An empty module is left.
+    Nodes form reference cycles, which otherwise wait for the garbage collector and cost a third of the reading time.
+    For programs that read one module after another and keep only values. An empty module is left.
     """
     for computation in (*module._computations, *module._removed):
         for instruction in computation._instructions:

@@ -44,7 +44,7 @@ class Span(Value):
 
 @attrs.frozen(eq=False, slots=False)
 class Source:
-    """A text and its name. Line endings may be LF, CRLF or CR; the text is never modified."""
+    """Immutable source text with a name. Line endings may be LF, CRLF or CR."""
 
     lets_go: ClassVar[bool] = False
     """True if instructions may be unloaded and parsed again later as new objects (`Module.walk`)."""
@@ -54,7 +54,7 @@ class Source:
 
     @functools.cached_property
     def spellings(self) -> dict[str, str]:
-        """Attributes spelled as in another XLA release: today's name to the name in the text."""
+        """Attributes spelled as in another XLA release: maps the current name to the name in the text."""
         return {name: spelling for spelling, name in SPELLINGS.items() if f"{spelling}=" in self.text}
 
     @functools.cached_property
@@ -81,7 +81,7 @@ class Source:
         return {}
 
     def line_behind(self, offset: int, number: int) -> tuple[int, int]:
-        """Start and end offsets of the line `number` lines after the one at `offset`, which is number 0.
+        """Returns the start and end offsets of the line `number` lines after the line at `offset`.
 
         Leading blanks and the line ending are excluded. Lines are separated by LF; their starts are cached.
         """
@@ -106,7 +106,7 @@ class Source:
         self._lines_behind.pop(offset, None)
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column (from 1) of an offset."""
+        """Returns the line and column (from 1) of an offset."""
         text, counted = self.text, self._lines_counted
         if counted is None:
             line = bisect.bisect_right(self._line_starts, offset)
@@ -121,21 +121,21 @@ class Source:
         return line, offset - text.rfind("\n", 0, offset)
 
     def line_numbers(self, offsets: Iterable[int]) -> list[int]:
-        """Line numbers (from 1) of many offsets."""
+        """Returns the line numbers (from 1) of many offsets."""
         starts, find = self._line_starts, bisect.bisect_right
         return [find(starts, offset) for offset in offsets]
 
     def span(self, start: int, end: int) -> Span:
-        """The span between two offsets."""
+        """Returns the span between two offsets."""
         return Span(start, end, *self.position(start), *self.position(end))
 
     def line(self, number: int) -> str:
-        """The text of a line (from 1), without its line ending; empty after the last line."""
+        """Returns the text of a line (from 1), without its line ending; empty after the last line."""
         start, end = self.bounds(number)
         return self.text[start:end]
 
     def bounds(self, number: int) -> tuple[int, int]:
-        """Start and end offsets of a line (from 1), without its line ending; None after the last line."""
+        """Returns the start and end offsets of a line (from 1), without its line ending."""
         starts = self._line_starts
         if not 0 < number <= len(starts):
             return len(self.text), len(self.text)
@@ -145,7 +145,7 @@ class Source:
         return start, end
 
     def bounds_at(self, offset: int) -> tuple[int, int]:
-        """Start and end offsets of the line that contains an offset, without its line ending."""
+        """Returns the start and end offsets of the line that contains an offset, without its line ending."""
         text = self.text
         offset -= text[max(0, offset - 1) : offset + 1] == "\r\n"
         start = text.rfind("\n", 0, offset) + 1
@@ -156,7 +156,7 @@ class Source:
         return start, end if other < 0 else other
 
     def line_at(self, offset: int) -> str:
-        """The text of the line that contains an offset, without its line ending."""
+        """Returns the text of the line that contains an offset, without its line ending."""
         start, end = self.bounds_at(offset)
         return self.text[start:end]
 
@@ -164,9 +164,9 @@ class Source:
         """Parses the remaining computations; does nothing for this source, which is already parsed."""
 
     def walk(self, computations: Iterable[Computation], only_callers: bool) -> Iterator[Computation]:
-        """See `Module.walk`. This source is already parsed."""
+        """Yields computations as `Module.walk` does, without parsing, since this source is already parsed."""
         return iter(tuple(computations))
 
     def defining(self, computations: Iterable[Computation], name: str) -> Iterator[Computation]:
-        """Computations that may contain an instruction of this name: all of them, since this source is already parsed."""
+        """Yields the computations that may contain an instruction with this name; all, if they are parsed already."""
         return iter(tuple(computations))

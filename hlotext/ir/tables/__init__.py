@@ -1,4 +1,4 @@
-"""Knowledge as tables: a row per opcode and per attribute."""
+"""Tables of XLA's language: a row per opcode and per attribute."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Values of node properties: frozen, compared by content, printed as XLA prints them."""
+"""Immutable values of node properties, compared by content and printed as by XLA."""

@@ -1,7 +1,7 @@
 """Age of the XLA that wrote a text: the one notion for everything that differs between releases.
 
-XLA's texts have no version number, but changes have dates, so an age is an interval of days that contains the date of the
-source; `hlotext.analysis.age_of` finds it. Users may also give a day, or a release of jaxlib.
+XLA's texts have no version number, but changes have dates, so an age is an interval of days that contains the date of
+the source; `hlotext.analysis.age_of` finds it. Users may also give a day, or a release of jaxlib.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _RELEASE = re.compile(r"v?(\d{1,4}(?:\.\d{1,4}){1,3})")
 
 @attrs.frozen(repr=False)
 class XlaAge(Value):
-    """Interval of dates of the XLA version that wrote something, both ends inclusive; None for an open end."""
+    """Age of an XLA version: an interval of dates, both ends inclusive, None for an open end."""
 
     since: date | None = None
     until: date | None = None
     marks: tuple[str, ...] = ()
-    """The evidence, in words; empty if there is none."""
+    """Descriptions of the evidence; empty if there is none."""
 
     def has(self, change: date) -> bool:
-        """True if that XLA version includes a change made on a date.
+        """Returns True if that XLA version includes a change made on a date.
 
-        If the interval is inconclusive, the newest is assumed.
+        If the interval is inconclusive, the newest version is assumed.
         """
         return self.until is None or self.until >= change
 
@@ -63,7 +63,7 @@ class XlaAge(Value):
 
 
 def as_age(age: XlaAge | date | str | None) -> XlaAge | None:
-    """Converts an `age=` argument: an XlaAge, a date, a jaxlib release ("0.12", "0.10.2"), or None for automatic.
+    """Converts an `age=` argument: an XlaAge, a date, a jaxlib release ("0.12", "0.10.2"), or None to detect it.
 
     A prefix of several releases means the newest of them; an untested release is placed between its neighbors. Raises
     ValueError for anything else.

@@ -35,8 +35,8 @@ MAX_EMPTY_BRACES = 1 << 20
 class Literal:
     """The value of a constant: an array, a tuple of literals or a token. `str()` is XLA's text with every number.
 
-    Literals are equal if their shapes and bits are, so a NaN equals itself and -0 differs from 0. Arrays are read-only
-    and may be shared.
+    Literals are equal if their shapes and bits are equal, so NaN equals itself and -0 differs from 0. Arrays are
+    read-only and may be shared.
     """
 
     shape: Shape
@@ -46,9 +46,9 @@ class Literal:
     is_elided: bool = False
     """True if the whole value is elided (`{...}`)."""
     is_bare: bool = False
-    """True for a single number without braces in place of an array; printed the same way."""
+    """True for a single number without braces in place of an array, which is printed the same way."""
     unknown_text: str | None = None
-    """Text of a value with an unknown element type; None otherwise."""
+    """Text of a value with an unknown element type; otherwise None."""
     _values: np.ndarray[Any, Any] | Callable[[], np.ndarray[Any, Any]] | None = None
     """The elements, flat and row-major, or what makes them; the one given if `is_bare`; None if no array is known."""
 
@@ -89,7 +89,7 @@ class Literal:
     def from_values(cls, shape: Shape, values: np.ndarray[Any, Any], *, is_bare: bool = False) -> Literal:
         """Creates an array literal from flat row-major values without copying or checking them. For readers.
 
-        `is_bare` marks a single number that stands for the whole array.
+        `is_bare` marks a single number in place of an array.
         """
         values.flags.writeable = False
         return cls(shape, is_bare=is_bare, values=values)
@@ -102,12 +102,12 @@ class Literal:
 
     @classmethod
     def elided(cls, shape: Shape) -> Literal:
-        """A literal of this shape whose value is elided (`{...}`)."""
+        """Returns a literal of this shape whose value is elided (`{...}`)."""
         return cls(shape, is_elided=True)
 
     @classmethod
     def token(cls) -> Literal:
-        """The literal of `token[]`, which occurs inside tuples."""
+        """Returns the literal of `token[]`, which occurs inside tuples."""
         return cls(Shape(TOKEN))
 
     # ---- values
@@ -158,7 +158,7 @@ class Literal:
 
     @property
     def known_array(self) -> np.ndarray[Any, Any] | None:
-        """The array if the text has all its elements, else None."""
+        """The value as an array, or None if it is not an array or if the text lacks some elements."""
         is_given = self.shape.is_array and not (
             self.is_elided or self.is_bare or self.unknown_text is not None
         )
@@ -203,11 +203,11 @@ class Literal:
         return f"Literal({self.shape} {self.abbreviated_text()})"
 
     def to_text(self) -> str:
-        """The literal on one line with every number, as XLA prints it with `print_large_constants`."""
+        """Prints the literal on one line with every number, as XLA does with `print_large_constants`."""
         return self._assembled(Literal._leaf_text)
 
     def text_with_shape(self) -> str:
-        """The literal with the shape in front of each array, as in the attribute `literal=`."""
+        """Prints the literal with the shape in front of each array, as in the attribute `literal=`."""
         return self._assembled(lambda leaf: f"{leaf.shape} {leaf._leaf_text()}")
 
     def _assembled(self, leaf_text: Callable[[Literal], str]) -> str:
@@ -230,14 +230,15 @@ class Literal:
         return "".join(pieces)
 
     def abbreviated_text(self) -> str:
-        """The literal as XLA prints it by default: `{...}` for arrays of more than 10 elements."""
+        """Prints the literal as XLA does by default, with `{...}` for arrays of more than 10 elements."""
         is_shown = self.is_bare or (self.shape.is_array and self.shape.element_count <= MAX_SHOWN_ELEMENTS)
         return self.to_text() if is_shown else ELIDED_TEXT
 
     def essential_text(self) -> str:
-        """The literal as XLA prints it with `print_only_essential_constants`.
+        """Prints the literal as XLA does with `print_only_essential_constants`.
 
-        `0` or `1` if every element has that value, integers in full up to 500,000 elements, else `{...}`.
+        The text is `0` or `1` if all elements have that value, all numbers for integer arrays of up to 500,000
+        elements, and otherwise `{...}`.
         """
         if self.is_bare:
             return self.to_text()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Metadata(Value):
     """`metadata=` (`OpMetadata`): the operation of the source program that an instruction implements.
 
-    `str()` prints the fields that are set, in XLA's order. See `is_printed` for when XLA prints the attribute at all.
+    `str()` prints the fields that are set, in XLA's order. XLA prints the attribute only if `is_printed`.
     """
 
     op_type: str = ""
@@ -29,7 +29,7 @@ class Metadata(Value):
     source_file: str = ""
     """Source file; empty if absent, as in modules with stack-frame tables."""
     source_line: int = 0
-    """Source line from 1, with end line and columns in the next three fields; 0 if absent."""
+    """Source line, from 1; 0 if absent."""
     source_end_line: int = 0
     source_column: int = 0
     source_end_column: int = 0
@@ -42,20 +42,20 @@ class Metadata(Value):
     stack_frame_id: int = 0
     """Row in the module's StackFrames table, from 1; 0 if absent."""
     metadata_payload: str | None = None
-    """Custom payload; None if absent."""
+    """Custom payload, or None if absent."""
     other_fields: tuple[tuple[str, str], ...] = ()
-    """Fields unknown to this release: name and text of the value, in the order of the text."""
+    """Names and value texts of fields unknown to this release, in text order."""
 
     @classmethod
     def of_source(cls, op_name: str, stack_frame_id: int) -> Metadata:
-        """`Metadata(op_name=..., stack_frame_id=...)`, five times as fast. Used for the common case in readers."""
+        """Creates `Metadata(op_name=..., stack_frame_id=...)` five times as fast. For readers."""
         made = object.__new__(cls)
         made.__dict__.update(_DEFAULTS, op_name=op_name, stack_frame_id=stack_frame_id)
         return made
 
     @property
     def is_printed(self) -> bool:
-        """True if XLA prints the attribute, which it does only if one of the key fields is set."""
+        """True if XLA prints the attribute, which requires that at least one of its main fields is set."""
         return bool(
             self.op_type
             or self.op_name
@@ -67,7 +67,7 @@ class Metadata(Value):
 
     @property
     def frame(self) -> StackFrame | None:
-        """The frame given by file, line and column, as in modules without stack-frame tables; None if there is no file."""
+        """The frame given by file, line and column, in modules without stack-frame tables, or None without a file."""
         from hlotext.ir.values.frames import StackFrame  # most modules have tables, or no frames at all
 
         if not self.source_file:
@@ -78,7 +78,7 @@ class Metadata(Value):
         )  # fmt: skip
 
     def with_frame(self, frame: StackFrame) -> Metadata:
-        """A copy with the file, line and column of a frame instead of a frame id."""
+        """Returns a copy with the file, line and column of a frame instead of a frame id."""
         return attrs.evolve(
             self, source_file=frame.file, source_line=frame.line, source_column=frame.column, stack_frame_id=0
         )

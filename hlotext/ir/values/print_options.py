@@ -23,7 +23,7 @@ class PrintOptions:
     """Options of `Module.to_text`. Fields, defaults and presets are named as in XLA."""
 
     print_operand_index_annotation_interval: int = 5
-    """Number of operands between `/*index=N*/` comments; 0 for none."""
+    """Number of operands between `/*index=N*/` comments; 0 for no comments."""
     print_subcomputation_mode: SubcomputationMode = SubcomputationMode.NAME_ONLY
     indent_amount: int = 0
     """Indentation of the text, in units of two spaces."""
@@ -68,12 +68,12 @@ class PrintOptions:
 
     @classmethod
     def default(cls) -> PrintOptions:
-        """XLA's default: what `HloModule.to_string()` prints."""
+        """Returns XLA's default preset, as used by `HloModule.to_string()`."""
         return cls()
 
     @classmethod
     def short_parsable(cls) -> PrintOptions:
-        """Short text that can be parsed again: no metadata or percent signs, all constants in full."""
+        """Returns the preset for short parsable text: no metadata or percent signs, all constants in full."""
         return cls(
             print_large_constants=True,
             print_metadata=False,
@@ -85,7 +85,7 @@ class PrintOptions:
 
     @classmethod
     def canonical(cls) -> PrintOptions:
-        """Name-independent text, for comparing modules."""
+        """Returns the preset for text independent of names, for comparing modules."""
         return cls(
             print_subcomputation_mode=SubcomputationMode.FULL_BODIES,
             print_metadata=False,
@@ -101,7 +101,7 @@ class PrintOptions:
 
     @classmethod
     def fingerprint(cls) -> PrintOptions:
-        """The preset whose text XLA hashes to compare computations."""
+        """Returns the preset whose text XLA hashes to compare computations."""
         return attrs.evolve(
             cls.canonical(),
             print_infeed_outfeed_config=False,
@@ -113,5 +113,5 @@ class PrintOptions:
 
     @classmethod
     def module_fingerprint(cls) -> PrintOptions:
-        """The preset whose text XLA hashes to compare modules."""
+        """Returns the preset whose text XLA hashes to compare modules."""
         return attrs.evolve(cls.fingerprint(), print_operand_shape=False)

@@ -67,20 +67,20 @@ class Layout(Value):
     tail_padding_alignment_in_elements: int = 1
     """Alignment of the number of elements, after tiling; 1 if absent."""
     index_type: ElementType | None = None
-    """Type of the indices of a sparse array; None if absent."""
+    """Type of the indices of a sparse array, or None if absent."""
     pointer_type: ElementType | None = None
-    """Type of the pointers of a sparse array; None if absent."""
+    """Type of the pointers of a sparse array, or None if absent."""
     element_size_in_bits: int = 0
     """Bits per element in memory; 0 for the type's size in whole bytes."""
     memory_space: int = 0
-    """0 is the default device memory, 1 is VMEM on TPU, 5 is host memory; other numbers are device-specific."""
+    """Memory space: 0 is the default device memory, 1 is VMEM on TPU, 5 is host memory."""
     split_configs: tuple[SplitConfig, ...] = ()
     physical_shape: Shape | None = None
-    """Physical shape of a sparse array; None if absent."""
+    """Physical shape of a sparse array, or None if absent."""
     dynamic_shape_metadata_prefix_bytes: int = 0
     """Bytes before the data that hold the sizes of a dynamic shape; 0 if absent."""
     dim_level_types: tuple[str, ...] = attrs.field(default=(), eq=False)
-    """Level types of old sparse layouts (`C+`). Like XLA, hlotext reads them but does not compare or print them."""
+    """Level types of old sparse layouts (`C+`). As in XLA, they are parsed but neither compared nor printed."""
 
     def __str__(self) -> str:
         numbers = ",".join(map(str, self.minor_to_major))
@@ -116,8 +116,7 @@ class Layout(Value):
 class Shape:
     """The type of an HLO value: an array, a tuple of shapes, a token, an opaque value or a buffer.
 
-    `str()` is XLA's text with layouts; call `without_layout()` first to omit them. Equality compares every field,
-    layouts included.
+    `str()` prints layouts; call `without_layout()` first to omit them. Equality compares all fields, including layouts.
     """
 
     element_type: ElementType
@@ -127,9 +126,9 @@ class Shape:
     dynamic_dimensions: tuple[bool, ...] = attrs.field()
     """For each dimension, True if its size is only known at run time."""
     layout: Layout | None = None
-    """The layout; None if the text has none (XLA then uses the descending one)."""
+    """The layout, or None if the text has none, for which XLA uses the descending layout."""
     tuple_shapes: tuple[Shape, ...] = ()
-    """Element shapes of a tuple; the array shape of a buffer; empty otherwise."""
+    """Element shapes of a tuple, or the array shape of a buffer; otherwise empty."""
     depth: int = attrs.field(eq=False, init=False)
     """Nesting depth of tuples: 0 for an array, 1 for a tuple of arrays."""
     _text: str | None = attrs.field(default=None, eq=False, init=False)
@@ -171,7 +170,7 @@ class Shape:
         return self._text  # type: ignore[return-value]
 
     def text_without_layout(self) -> str:
-        """The shape without layouts, as printed in computation headers."""
+        """Prints the shape without layouts, as in computation headers."""
         if self._text_without_layout is None:
             object.__setattr__(self, "_text_without_layout", str(self.without_layout()))
         return self._text_without_layout  # type: ignore[return-value]
@@ -201,12 +200,12 @@ class Shape:
 
     @property
     def is_array(self) -> bool:
-        """True for arrays, scalars included."""
+        """True for arrays, including scalars."""
         return self.element_type.is_array_type
 
     @property
     def is_tuple(self) -> bool:
-        """True for a tuple, the empty one included."""
+        """True for tuples, including the empty tuple."""
         return self.element_type is TUPLE
 
     @property
@@ -282,7 +281,7 @@ class Shape:
         return ((index, shape) for index, shape in self.subshapes() if not shape.is_tuple)
 
     def subshape(self, index: tuple[int, ...]) -> Shape:
-        """The shape at a shape index such as `(0, 1)`. Raises IndexError if the index is invalid."""
+        """Returns the shape at a shape index such as `(0, 1)`. Raises IndexError if the index is invalid."""
         shape = self
         for i in index:
             if not shape.is_tuple or not 0 <= i < len(shape.tuple_shapes):
@@ -293,17 +292,17 @@ class Shape:
     # ---- changed copies
 
     def with_layout(self, layout: Layout | None) -> Shape:
-        """This array shape with another layout."""
+        """Returns this array shape with another layout."""
         return self if layout == self.layout else attrs.evolve(self, layout=layout)
 
     def without_layout(self) -> Shape:
-        """This shape without layouts, in every leaf."""
+        """Returns this shape without layouts, in every leaf."""
         if self.tuple_shapes:
             return attrs.evolve(self, tuple_shapes=tuple(s.without_layout() for s in self.tuple_shapes))
         return self if self.layout is None else attrs.evolve(self, layout=None)
 
     def with_default_layout(self) -> Shape:
-        """This shape with the descending layout for arrays without one, as XLA's parser adds it."""
+        """Returns this shape, with the descending layout for arrays without a layout, as in XLA's parser."""
         if self.tuple_shapes:
             filled = [s.with_default_layout() for s in self.tuple_shapes]
             if all(map(operator.is_, filled, self.tuple_shapes)):
@@ -322,7 +321,7 @@ class Shape:
 
     @classmethod
     def buffer(cls, shape: Shape) -> Shape:
-        """The buffer `b(shape)` of an array shape."""
+        """Returns the buffer `b(shape)` of an array shape."""
         return cls(BUFFER, tuple_shapes=(shape,))
 
 

@@ -9,7 +9,7 @@ import attrs
 
 
 class Value:
-    """The base of values, which are `attrs.frozen(repr=False)`: one `__repr__` for all of them.
+    """Base class of immutable values, which provides `__repr__`. Subclasses are `attrs.frozen(repr=False)`.
 
     Making one for each class would take a third of the time that making the class takes, when hlotext is imported.
     """
@@ -40,7 +40,8 @@ def install_view(view: Callable[[Any], str | None]) -> None:
 def mimebundle(
     value: Any, include: Any = None, exclude: Any = None, *, text: str | None = None
 ) -> dict[str, str]:
-    """Representations of a cell's last value for Jupyter (`_repr_mimebundle_`): its `repr`, and HTML if a view is installed.
+    """Representations of a cell's last value for Jupyter (`_repr_mimebundle_`): its `repr`, and HTML if a view is
+    installed.
 
     `text` replaces a `repr` that is not meant for people.
     """

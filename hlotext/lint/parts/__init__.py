@@ -1,1 +1,1 @@
-"""Parts of merged rules, one per file: each finds one form of a rule's finding and has no code of its own."""
+"""Parts of rules that were merged, one per file. Each finds one variant of a rule's finding."""

@@ -1,1 +1,1 @@
-"""The rules, one in a file. The page of C101 is `pages/C101.md`."""
+"""The lint rules, one per file. The documentation of C101 is `pages/C101.md`."""

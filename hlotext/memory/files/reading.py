@@ -40,7 +40,7 @@ from hlotext.syntax.source.inputs import InputError
 def load(place: str | os.PathLike[str]) -> Assignment:
     """Loads the buffer assignment of a module from XLA's own files.
 
-    Fields that the files lack (buffers, a value's own bytes) are None. `notes` lists missing, unreadable and
+    Fields that the files lack (buffers, sizes of individual values) are None. `notes` lists missing, unreadable and
     contradictory parts.
 
     Args:
@@ -74,8 +74,8 @@ def load_beside(place: str | None) -> tuple[Assignment | None, str]:
     """Loads the assignment from XLA's files next to a module's text, if they are complete enough.
 
     Returns:
-        The assignment and an empty string. If there is no assignment, None, and the reason if there are files but
-        one of them is missing or incomplete.
+        The assignment and an empty string. Or None and the reason if a file is missing or incomplete; the reason is
+        empty if there are no files.
     """
     if place is None or not companion_files.has_files(place):
         return None, ""
@@ -89,9 +89,9 @@ def load_beside(place: str | None) -> tuple[Assignment | None, str]:
 
 
 def joined(read: Assignment, computed: Assignment) -> Assignment:
-    """An assignment read from XLA's files, completed with the chip and the sharing of values computed from the text.
+    """Completes an assignment read from XLA's files with the computed chip and sharing of values.
 
-    The files have offsets and live ranges, but only the text shows which instruction writes a loop's state.
+    The files contain offsets and live ranges, but only the module shows which instruction writes a loop's state.
     """
     known = {(value.name, value.index): value for value in read.values}
     buffers: list[Buffer] = []

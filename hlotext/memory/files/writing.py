@@ -18,9 +18,9 @@ from hlotext.memory.values import Value
 def texts(assignment: Assignment) -> Mapping[str, str]:
     """Prints an assignment as XLA's four files, by suffix (`companion_files.SUFFIXES`).
 
-    An assignment read from files is reproduced byte for byte in today's format, except for op lines, which are printed
-    from the module text. In compact text they lack the names of tuple elements. For a computed assignment, ids are
-    hlotext's own. Raises LayoutError for shapes of unknown size.
+    An assignment read from files is reproduced byte for byte in the current format, except for op lines, which are
+    printed from the module and lack the names of tuple elements if its text is compact. For a computed assignment, ids
+    are hlotext's own. Raises LayoutError for shapes of unknown size.
     """
     names = Names(assignment)
     return {

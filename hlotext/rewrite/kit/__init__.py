@@ -1,9 +1,9 @@
-"""The kit that rules and passes are made of: those of this package use no other.
+"""Toolkit for writing rules and passes, which the built-in ones use as well.
 
 - A rule: `rule` (op lines), `pattern` (a function, for a pattern or for opcodes), `Rewrite` (its context), `Result`.
 - Edits as XLA makes them: `Editor`. New instructions by inferred shapes: `Builder`.
-- Drivers: `apply_rules` with `worklist`, `post-order` or `once`; `PostOrder`, the walk alone.
-- Questions about an instruction: `hlotext.rewrite.kit.facts`. Bounds: `InstructionBudget`.
+- Drivers: `apply_rules` with `worklist`, `post-order` or `once`; `PostOrder`, the traversal alone.
+- Predicates on instructions: `hlotext.rewrite.kit.facts`. Limits: `InstructionBudget`.
 """
 
 from typing import TYPE_CHECKING

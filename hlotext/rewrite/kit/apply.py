@@ -42,11 +42,11 @@ def apply_rules(
 ) -> dict[str, int]:
     """Applies rewrite rules until none matches, and returns the number of rewrites by rule name.
 
-    The worklist driver visits computations in the order of the text and tries rules in order. Whatever a rule inserted,
-    changed or removed, with its users and operands, is visited next; when the worklist is empty all instructions are
-    visited again, until a whole iteration changes nothing. So no rule matches at the end, however far its pattern
-    looks. Each rewrite is one transaction: it is rolled back if the rule returns None or raises (the exception is
-    annotated with the rule and the place); replaced instructions, and operands and new instructions without uses, are
+    The worklist driver visits computations in text order and tries rules in order. Instructions that a rule inserted or
+    changed, and users and operands of these and of removed ones, are visited next. When the worklist is empty, all
+    instructions are visited again until nothing changes, so that no rule matches at the end, regardless of the depth of
+    its pattern. Each rewrite is one transaction, which is rolled back if the rule returns None or raises (the exception
+    is annotated with the rule and the location). Replaced instructions, and unused operands and new instructions, are
     removed.
 
     The other drivers are those of XLA's own passes, and of the passes in this package:
@@ -55,8 +55,8 @@ def apply_rules(
     - `once`: every existing instruction, operands first, but none that the rules create (`OpExpanderPass`).
 
     They replace instructions as XLA does (`Editor.replace`): rejected edits are skipped, and bodies of fusions are not
-    visited unless listed. The run is one transaction, and edits of a rule that then gives up are not rolled back, so
-    such rules must check before they edit.
+    visited unless listed. The whole run is one transaction. Edits of a rule that then returns None are not rolled back,
+    so rules must check before they edit.
 
     Args:
         module: The module, modified in place.
@@ -64,12 +64,12 @@ def apply_rules(
         driver: `worklist`, `post-order` or `once`.
         computations: Computations to visit. None (the default) visits all.
         options: Value of `Rewrite.options`.
-        max_rewrites: Number of rewrites after which rules are assumed to undo each other. None (the default) allows 8
-            per instruction of the module, plus 1,000.
+        max_rewrites: Maximum number of rewrites, since rules may undo each other. None (the default) allows 8 per
+            instruction of the module, plus 1,000.
         listeners: Notified of each replacement.
         profile: Filled with time and counts by rule.
-        on_refused: Reaction to an EditError in a rule of the worklist (a replacement of another type, a cycle): `warn`
-            rolls the rewrite back and warns once per rule; `raise` ends the run.
+        on_refused: Reaction of the worklist driver to an EditError in a rule (a replacement of another type, a cycle):
+            `warn` rolls the rewrite back and warns once per rule; `raise` ends the run.
         verify: `equivalence` executes the module before and after on CPU (`hlotext[jax]`). If results differ,
             everything is rolled back. If the module cannot be executed, a warning is issued.
 

@@ -286,12 +286,12 @@ class Builder(OpcodeMethods):
         )
 
     def parameter(self, shape: Shape, name: str | None = None) -> Instruction:
-        """Adds the next parameter of a computation without callers; for others see `rewrite.add_parameter`."""
+        """Adds the next parameter of a computation without callers. If it has callers, use `rewrite.add_parameter`."""
         number = sum(i.opcode == "parameter" for i in self.computation)
         return self.op("parameter", shape=shape, argument=number, name=name or f"param_{number}")
 
     def parameter_number(self, number: int) -> Instruction:
-        """Returns the existing parameter of this number. Raises IndexError."""
+        """Returns the existing parameter `number`. Raises IndexError if there is none."""
         return self.computation.parameters[number]
 
     def get_tuple_element(self, value: Instruction, index: int, **settings: Any) -> Instruction:
@@ -371,7 +371,7 @@ class Builder(OpcodeMethods):
     def compare(
         self, a: Operand, b: Operand, direction: ComparisonDirection | str, **settings: Any
     ) -> Instruction:
-        """Elementwise comparison; `direction` is `"LT"`, for example."""
+        """Compares two values elementwise in a `direction` such as `"LT"`."""
         return self.op("compare", (a, b), direction=ComparisonDirection(direction), **settings)
 
     def iota(
@@ -414,9 +414,10 @@ class Builder(OpcodeMethods):
 def laid_out(shape: Shape, instruction: Instruction) -> Shape:
     """An inferred shape with layouts, where operands or called computations have some.
 
-    A tuple element, a call and the like keep the layout of what they pass on, a copy all but the memory space. Elsewhere
-    an array takes the layout of an operand with the same sizes (the first one with the same type, if there is one), without
-    its memory space; where the opcode keeps layouts (a slice, say), that of an operand of its rank; else the descending one.
+    A tuple element, a call and the like keep the layout of what they pass on, a copy all but the memory space.
+    Elsewhere an array takes the layout of an operand with the same sizes (the first one with the same type, if there is
+    one), without its memory space; where the opcode keeps layouts (a slice, say), that of an operand of its rank; else
+    the descending one.
     """
     if instruction.opcode == "copy" and instruction.operands[0].shape is not None:
         return _in_default_memory(instruction.operands[0].shape)

@@ -40,7 +40,7 @@ else:
 class Editor:
     """Edits a module with the operations of XLA's `HloComputation` and `HloInstruction`.
 
-    New instructions are inserted before the instruction `place`, or after their last operand if that comes later.
+    New instructions are inserted before the instruction `place`, or after their last operand if it comes later.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] sine(x) }")
@@ -64,7 +64,7 @@ class Editor:
         self._facts = VerifierOptions(False, True, num_partitions=module.attributes.get("num_partitions", 1))
 
     def has_effect(self, i: Instruction) -> bool:
-        """True if an instruction or one of its callees has side effects (`HloInstruction::HasSideEffect`)."""
+        """Returns True if an instruction or one of its callees has side effects (`HloInstruction::HasSideEffect`)."""
         if has_side_effect(i):
             return True
         callees = i.called_computations
@@ -83,7 +83,7 @@ class Editor:
     # ---- shapes
 
     def shape(self, element_type: ElementType, dimensions: Iterable[int] = ()) -> Shape:
-        """Array shape with the descending layout if the module has layouts (`ShapeUtil::MakeShape`)."""
+        """Creates an array shape, with the descending layout if the module has layouts (`ShapeUtil::MakeShape`)."""
         sizes = tuple(dimensions)
         layout = default_layout(len(sizes)) if sizes and self.has_layouts else None
         return Shape(element_type, sizes, layout=layout)
@@ -147,7 +147,7 @@ class Editor:
         operands: Sequence[Instruction] = (),
         **settings: Any,
     ) -> Instruction:
-        """`create` with annotations copied from another instruction (`HloInstruction::AddInstruction`)."""
+        """Creates an instruction with annotations copied from another one (`HloInstruction::AddInstruction`)."""
         return self.create(opcode, shape, operands, like=like, **settings)
 
     def _before(self, home: Computation, new: Instruction) -> Instruction | None:
@@ -222,7 +222,7 @@ class Editor:
         remove_unused: bool = True,
         preserve_frontend: bool = True,
     ) -> bool:
-        """Replaces all uses of one instruction with another, and removes what is then unused.
+        """Replaces all uses of one instruction with another, and removes instructions that become unused.
 
         Corresponds to XLA's `HloComputation::ReplaceInstruction`. Returns False, without changes, if XLA would not
         replace the instruction.
@@ -263,14 +263,14 @@ class Editor:
         relay_control: bool = False,
         **settings: Any,
     ) -> bool:
-        """Replaces an instruction with a new one, by default of the same shape (`ReplaceWithNewInstruction`)."""
+        """Replaces an instruction with a new instruction, by default of the same shape (`ReplaceWithNewInstruction`)."""
         if not relay_control and (old.control_predecessors or old.control_successors):
             return False
         new = self.create(opcode, shape if shape is not None else shape_of(old), operands, **settings)
         return self.replace(old, new, relay_control=relay_control)
 
     def replace_if_compatible(self, old: Instruction, new: Instruction) -> bool:
-        """`replace` if the shapes are equal and no sharding is lost (`ReplaceInstructionIfCompatible`)."""
+        """Replaces an instruction if shapes are equal and no sharding is lost (`ReplaceInstructionIfCompatible`)."""
         if old.control_predecessors or not self.same_shape(shape_of(old), shape_of(new)):
             return False
         return self.replace(old, new, preserve_sharding=True)
@@ -281,7 +281,7 @@ class Editor:
         return self.replace(i, self.create_like(i, "bitcast", shape_of(i), (value,)))
 
     def replace_uses(self, old: Instruction, new: Instruction) -> bool:
-        """Replaces all uses of an instruction, which is kept (`ReplaceAllUsesWith`)."""
+        """Replaces all uses of an instruction without removing it (`ReplaceAllUsesWith`)."""
         with contextlib.suppress(EditError):
             old.replace_all_uses_with(new)
             return True
@@ -295,13 +295,13 @@ class Editor:
         return False
 
     def same_shape(self, a: Shape, b: Shape) -> bool:
-        """True if two shapes are equal, ignoring layouts unless the module is layout-sensitive (`SameShape`)."""
+        """Returns True if two shapes are equal, ignoring layouts unless the module is layout-sensitive (`SameShape`)."""
         if self.is_layout_sensitive:
             return layouts.shapes_equal(a, b) if self.has_layouts else a == b
         return a.text_without_layout() == b.text_without_layout()
 
     def reshape_is_bitcast(self, source: Shape, target: Shape) -> bool:
-        """True if layouts count and the reshape is a bitcast (`AlgebraicSimplifierOptions::ReshapeIsBitcast`)."""
+        """Returns True if layouts are final and the reshape is a bitcast (`ReshapeIsBitcast`)."""
         return self.is_layout_sensitive and moves_nothing(source, target)
 
     def _drop(self, old: Instruction, home: Computation, unused: bool) -> None:

@@ -21,9 +21,9 @@ NO_CAPTURES: Match = {}
 
 
 class Rewrite(Editor):
-    """Context of a rewrite: the matched instruction, the captures, a builder, and the edits of `Editor`.
+    """Context of a rewrite: the matched instruction, its captures, a builder, and the edits of `Editor`.
 
-    A driver reuses one object for a whole run, moving it by `at`, so a rule must not keep it.
+    A driver reuses one object for a whole run, moving it with `at`, so rules must not store it.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] sine(x) }")
@@ -71,17 +71,17 @@ class Rewrite(Editor):
         return found
 
     def like(self, name: str) -> Builder:
-        """The builder, copying metadata and sharding from a capture instead of from the matched instruction."""
+        """Returns a builder that copies metadata and sharding from a capture instead of the matched instruction."""
         return attrs.evolve(self.b, like=self[name])
 
     def may_rewrite(self, i: Instruction) -> bool:
-        """True if post-order drivers visit an instruction: its shape and those of its operands are known."""
+        """Returns True if post-order drivers visit an instruction: its shape and its operands' shapes are known."""
         return is_typed(i)
 
 
 Result = Instruction | bool | None
-"""Result of a rule: what takes the instruction's place. True, or the instruction itself: it was changed in place, or the
-rule has replaced it by an edit of the context. None and False: no change.
+"""Result of a rule: what takes the instruction's place. True, or the instruction itself: it was changed in place, or
+the rule has replaced it by an edit of the context. None and False: no change.
 """
 
 RewriteFunction = Callable[[Any], Result]
@@ -99,13 +99,13 @@ class RewriteRule(sending.Uncopied):
     function: RewriteFunction
     options: MatchOptions = NOTHING_SKIPPED
     handler: str = ""
-    """XLA function that the rule is modeled on; empty if none."""
+    """XLA function that the rule is modeled on; empty if there is none."""
     opcodes: frozenset[str] | None = attrs.field(init=False, eq=False, repr=False)
-    """Opcodes that the rule can match; None if it can match any."""
+    """Opcodes that the rule can match, or None if it can match any."""
     is_plain: bool = attrs.field(init=False, eq=False, repr=False)
-    """True if the pattern consists only of opcodes, so that the function checks everything else."""
+    """True if the pattern consists only of opcodes. The function then checks everything else."""
     first_operand: str | None = attrs.field(init=False, eq=False, repr=False)
-    """The opcode that the first operand must have; None where it may have several."""
+    """Opcode that the first operand must have, or None if several are possible."""
 
     def __attrs_post_init__(self) -> None:
         options = self.pattern.options or self.options
@@ -117,7 +117,7 @@ class RewriteRule(sending.Uncopied):
 
     @property
     def doc(self) -> str:
-        """Description of the rule, from the function's docstring."""
+        """Documentation of the rule, from the function's docstring."""
         return self.function.__doc__ or ""
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -43,13 +43,12 @@ class TextRule(RewriteRule):
 def rule(text: str, name: str | None = None) -> RewriteRule:
     """Parses a rewrite rule: a pattern of op lines as for `hlotext grep`, `=>`, and the replacement.
 
-    The right side consists of captures, numbers, and operations with all attributes that they need. `, ...` after the
-    attributes copies the remaining ones of the matched instruction; `$S` in place of a shape or attribute inserts what
-    the left side captured. A number becomes a constant of the type and sizes that its place requires. Shapes are
-    inferred. If the operands do not determine a shape, the last line gets the shape of the matched instruction, and any
-    other line must give its shape, as in `f32[4] convert($x)`. New instructions copy the metadata of the matched
-    instruction. A line named as on the left, `%r = ...`, copies metadata and `, ...` from the instruction with that
-    name.
+    The right side consists of captures, numbers, and operations with all required attributes. `, ...` after the
+    attributes copies the remaining ones of the matched instruction. `$S` in place of a shape or attribute inserts the
+    value captured on the left side. A number becomes a constant of the required type and sizes. Shapes are inferred. If
+    the operands do not determine a shape, the last line gets the shape of the matched instruction, and any other line
+    must give its shape, as in `f32[4] convert($x)`. New instructions copy the metadata of the matched instruction. A
+    line named as on the left, `%r = ...`, copies metadata and `, ...` from the instruction with that name.
 
     Args:
         text: One or more op lines on each side, separated by line breaks or semicolons.

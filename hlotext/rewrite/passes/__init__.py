@@ -1,4 +1,4 @@
-"""The built-in passes: one file each, with a frozen class and a name."""
+"""The built-in passes, one per file."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def __getattr__(name: str) -> Any:
 
 
 def find_pass(name: str) -> type[Pass] | None:
-    """Returns the pass or model with this name; None if there is none."""
+    """Returns the pass or model with this name, or None if there is none."""
     if name not in MODELS:
         return PASSES.get(name)
     module, kind = MODELS[name].split(":")
@@ -124,7 +124,7 @@ def find_pass(name: str) -> type[Pass] | None:
 
 
 def all_passes() -> dict[str, type[Pass]]:
-    """All passes and models by name."""
+    """Returns all passes and models by name."""
     found = {name: find_pass(name) for name in MODELS}
     return {**PASSES, **{name: kind for name, kind in found.items() if kind is not None}}
 
@@ -133,13 +133,14 @@ _PASS = re.compile(r"\s*([\w.\-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 
 
 class PassOptionError(ValueError):
-    """Unknown pass, or an option that the pass does not have."""
+    """A pass or one of its options is unknown, or a value is invalid."""
 
 
 def parse_passes(text: str, platform: str = "", age: Age = "") -> list[Pass]:
-    """Parses a list of passes such as `dce,cse,algsimp{max_iterations=10}`. Raises PassOptionError.
+    """Parses a list of passes such as `dce,cse,algsimp{max_iterations=10}`.
 
-    `platform` (`cpu`, `gpu`, `tpu`) and `age` are set on passes that have such options, unless the list sets them.
+    `platform` (`cpu`, `gpu`, `tpu`) and `age` are set on passes with these options, unless the list sets them. Raises
+    PassOptionError for an unknown pass or option.
 
     >>> [str(p) for p in parse_passes("dce{computations=false},cse,algsimp", platform="gpu")]
     ['dce{computations=false}', 'cse', 'algsimp{platform=gpu}']
@@ -158,7 +159,9 @@ def parse_passes(text: str, platform: str = "", age: Age = "") -> list[Pass]:
 
 
 def make_pass(name: str, options: str = "") -> Pass:
-    """Creates a pass by name, with options as `name=value` separated by commas or blanks. Raises PassOptionError."""
+    """Creates a pass by name, with options as `name=value` separated by commas or blanks.
+
+    Raises PassOptionError for an unknown pass or option."""
     kind = find_pass(name)
     if kind is None:
         known = (*PASSES, *MODELS)

@@ -51,7 +51,7 @@ def is_age(pass_: Pass, attribute: attrs.Attribute[Any], value: Any) -> None:
 
 @attrs.frozen
 class Property:
-    """A property of modules; `holds` is a top-level function so that it can be pickled."""
+    """A property of modules. `holds` is a top-level function, so that the property can be pickled."""
 
     text: str
     holds: Callable[[Module], bool]
@@ -66,7 +66,7 @@ class PassResult:
 
     changed: bool
     statistics: Mapping[str, int] = attrs.field(factory=dict)
-    """Counts of its actions, by name."""
+    """Number of actions of each kind, by name."""
 
     @classmethod
     def of(cls, statistics: Mapping[str, int]) -> PassResult:
@@ -82,7 +82,7 @@ class Pass:
     name: ClassVar[str] = ""
     """XLA's name of the pass, or one in its style."""
     summary: ClassVar[str] = ""
-    """Description, in a sentence."""
+    """One-sentence description of the pass."""
     requires: ClassVar[tuple[Property, ...]] = ()
     """Properties required before the pass."""
     ensures: ClassVar[tuple[Property, ...]] = ()
@@ -92,12 +92,12 @@ class Pass:
     is_early: ClassVar[bool] = False
     """True for a pass that the compiler runs once, before layouts and fusions are final."""
     is_one_round: ClassVar[bool] = False
-    """True for a pass that makes a single iteration, as in XLA, so that a second run may change more."""
+    """True for a pass with a single iteration, as in XLA, so that another run may change more."""
 
     def following(self, platform: str = "", age: Age = "") -> Pass:
-        """This pass with the options that a platform's compiler uses at some XLA age.
+        """Returns this pass with the options that a platform's compiler uses at an XLA age.
 
-        Only options that are not set yet change. Raises ValueError for an unknown platform or age.
+        Options that are already set are kept. Raises ValueError for an unknown platform or age.
         """
         fields = attrs.fields_dict(type(self))
         wanted = {"platform": platform, "age": age}

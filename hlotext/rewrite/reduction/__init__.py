@@ -1,4 +1,4 @@
-"""Delta debugging: the smallest module that still fails."""
+"""Delta debugging: reduces a module that triggers a failure."""
 
 from hlotext.rewrite.reduction.reducer import Reduction, reduce
 

@@ -27,7 +27,7 @@ from hlotext.verify import verify
 
 @attrs.define
 class Reduction:
-    """Result of a reduction."""
+    """Result of reducing a module."""
 
     module: Module
     """The smallest module found."""
@@ -41,11 +41,11 @@ class Reduction:
 def reduce(module: Module, fails: Callable[[Module], bool], max_tests: int = 2000) -> Reduction:
     """Reduces a module to a smaller one for which `fails` still returns True. The given module is not modified.
 
-    Tries these steps in every computation, from large to small: a root further inside; groups of instructions (halved
-    on failure) replaced by parameters, by a loop's own state or by zeros; inlined branches, loops and calls; removal of
-    unused loop state and parameters; an operand in place of its user; removal of attributes and header fields; smaller
-    arrays. Stops when no step helps or after `max_tests` calls of `fails`. Every candidate is as valid according to
-    `verify` as the given module. Raises ValueError if the module does not fail to begin with.
+    Tries these steps in every computation, from large to small: making an earlier instruction the root; replacing
+    groups of instructions (halved on failure) by parameters, loop state or zeros; inlining branches, loops and calls;
+    removing unused loop state and parameters; replacing an instruction by an operand; removing attributes and header
+    fields; shrinking arrays. Stops when no step helps or after `max_tests` calls of `fails`. Candidates never have more
+    `verify` findings than the given module. Raises ValueError if the module does not fail to begin with.
     """
     expect_module(module)
     run = _Reducer(module.clone(), fails, max_tests)

@@ -1,8 +1,7 @@
 """Shape inference: the shape of an instruction's result, from its operands and attributes.
 
-Rules are functions from an `Op` (a value: shapes and attributes) to a shape, one file for each family of
-opcodes; the opcode table names the rule of each opcode. They follow XLA's `ShapeInference` and
-`ShapeVerifier`. Layouts play no part.
+Rules are functions from an `Op` (operand shapes and attributes) to a shape, with one file per family of opcodes. The
+opcode table names the rule of each opcode. Rules follow XLA's `ShapeInference` and `ShapeVerifier` and ignore layouts.
 """
 
 from __future__ import annotations
@@ -47,18 +46,17 @@ FAMILIES = (communication, contraction, control, elementwise, indexing, linear_a
 
 
 def rule_of(opcode: str) -> ShapeRule | None:
-    """The shape rule of an opcode; None if operands determine nothing (`parameter`, `custom-call`)."""
+    """Returns the shape rule of an opcode, or None if operands do not affect the shape (`parameter`, `custom-call`)."""
     row = opcodes.opcode(opcode)
     return RULES[row.shape_rule] if row is not None and row.shape_rule is not None else None
 
 
 def infer_shape(instruction: Instruction) -> Shape:
-    """The shape of an instruction's result as its operands and attributes determine it, without layouts.
+    """Infers the shape of an instruction's result from its operands and attributes, without layouts.
 
-    What they leave open (a convert's element type, a broadcast's sizes: see `Open`) is taken from the shape
-    that the instruction states. Raises ShapeInferenceError if operands and attributes do not fit
-    together, and CannotInfer if they do not determine the shape and the instruction states none. Equal
-    operations are inferred once.
+    Undetermined parts (a convert's element type, a broadcast's sizes: see `Open`) are taken from the instruction's
+    stated shape. Raises ShapeInferenceError if operands and attributes contradict each other, and CannotInfer if they
+    do not determine the shape and the instruction states none. Results are cached by operation.
     """
     row = opcodes.opcode(instruction.opcode)
     if row is None or row.shape_rule is None:
@@ -68,13 +66,13 @@ def infer_shape(instruction: Instruction) -> Shape:
 
 
 def infer_left_out(instruction: Instruction) -> Shape:
-    """The shape of an op line that states none, with the layout that XLA's reader gives it. Raises as `infer_shape`."""
+    """Infers the shape of an op line without one, with the layout of XLA's parser. Raises the errors of `infer_shape`."""
     return with_layouts(instruction, infer_shape(instruction))
 
 
 @weighted_cache(1 << 15)
 def infer_op(op: Op) -> Shape:
-    """The result's shape of an operation given as a value. Raises ShapeInferenceError and CannotInfer."""
+    """Infers the result shape of an `Op`. Raises the errors of `infer_shape`."""
     rule = rule_of(op.opcode)
     if rule is None:
         raise CannotInfer(f"the operands of {op.opcode} do not determine its result")

@@ -19,9 +19,9 @@ class Agreement(enum.Enum):
 
 
 def agreement(opcode: str, stated: Shape, inferred: Shape) -> Agreement:
-    """Compares the shape that an instruction states with the inferred one.
+    """Compares the stated shape of an instruction with the inferred shape.
 
-    A mixed precision counts as another shape for opcodes that compute nothing (`traits.KEEPS_TYPES`).
+    For opcodes that only move data (`traits.KEEPS_TYPES`), mixed precision counts as a different shape.
     """
     stated = without_layout(stated)
     if stated == inferred:

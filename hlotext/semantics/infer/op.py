@@ -35,34 +35,32 @@ class ProgramShape:
 
 @attrs.frozen(cache_hash=True)
 class Op:
-    """The part of an instruction that decides its result's shape. No shape in it has a layout."""
+    """The parts of an instruction that determine its result shape, all without layouts."""
 
     opcode: str
     operands: tuple[Shape, ...] = ()
     attributes: tuple[tuple[str, Any], ...] = ()
-    """The opcode's own attributes by name, without the ones that name computations."""
+    """Opcode-specific attributes by name, excluding references to computations."""
     called: tuple[tuple[str, tuple[ProgramShape, ...]], ...] = ()
-    """Signatures of the called computations, by the name of the attribute."""
+    """Signatures of the called computations, by attribute name."""
     stated: Shape | None = None
-    """The shape that the instruction states; decides only what the operands leave open.
-
-    None if it states none.
+    """The stated shape, used only for parts that operands do not determine, or None if not stated.
     """
     literal: Shape | None = None
-    """Shape of a constant's value; None for everything else."""
+    """Shape of a constant's value, or None for other opcodes."""
     replica_count: int = 1
     num_partitions: int = 1
 
     # ---- operands
 
     def operand(self, number: int) -> Shape:
-        """The shape of that operand. Raises ShapeInferenceError if there is none."""
+        """Returns the shape of operand `number`. Raises ShapeInferenceError if there is none."""
         if number >= len(self.operands):
             raise ShapeInferenceError(f"{self.opcode} has no operand {number}", operand=number)
         return self.operands[number]
 
     def array(self, number: int) -> Shape:
-        """The shape of that operand, which must be an array. Raises ShapeInferenceError."""
+        """Returns the shape of operand `number`. Raises ShapeInferenceError if it is not an array."""
         shape = self.operand(number)
         if not shape.is_array:
             raise ShapeInferenceError(
@@ -71,14 +69,14 @@ class Op:
         return shape
 
     def arrays(self) -> tuple[Shape, ...]:
-        """The shapes of all operands, which must be one or more arrays. Raises ShapeInferenceError."""
+        """Returns the shapes of all operands. Raises ShapeInferenceError unless there are one or more, all arrays."""
         self.operand(0)
         return tuple(self.array(number) for number in range(len(self.operands)))
 
     # ---- attributes
 
     def get(self, name: str, kind: type[T], default: object = NO_DEFAULT) -> T:
-        """The value of an attribute, of that type.
+        """Returns the value of an attribute, checking its type.
 
         Raises ShapeInferenceError if it is missing or of another type.
         """
@@ -92,14 +90,14 @@ class Op:
         return default  # type: ignore[return-value]
 
     def integers(self, name: str, default: object = NO_DEFAULT) -> tuple[int, ...]:
-        """The value of an attribute that is a list of numbers. Raises ShapeInferenceError."""
+        """Returns an integer-list attribute. Raises ShapeInferenceError if it is missing or has another type."""
         numbers: tuple[int, ...] = self.get(name, tuple, default)
         if not all(isinstance(number, int) for number in numbers):
             raise ShapeInferenceError(f"{name}={numbers} must be a list of numbers", attribute=name)
         return numbers
 
     def dimension_numbers(self, name: str, rank: int, default: object = NO_DEFAULT) -> tuple[int, ...]:
-        """A list of different dimension numbers below `rank`. Raises ShapeInferenceError."""
+        """Returns an attribute's dimension numbers. Raises ShapeInferenceError unless distinct and below `rank`."""
         numbers = self.integers(name, default)
         for number in numbers:
             self.check_dimension(name, number, rank)
@@ -108,21 +106,21 @@ class Op:
         return numbers
 
     def sorted_dimension_numbers(self, name: str, rank: int, default: object = NO_DEFAULT) -> tuple[int, ...]:
-        """An ascending list of different dimension numbers below `rank`. Raises ShapeInferenceError."""
+        """Returns an attribute's dimension numbers. Raises ShapeInferenceError unless ascending and below `rank`."""
         numbers = self.dimension_numbers(name, rank, default)
         if list(numbers) != sorted(numbers):
             raise ShapeInferenceError(f"{name}={index_text(numbers)} must be ascending", attribute=name)
         return numbers
 
     def dimension(self, rank: int, name: str = "dimensions") -> int:
-        """The only entry of a list of dimension numbers. Raises ShapeInferenceError."""
+        """Returns an attribute's only dimension number. Raises ShapeInferenceError unless there is exactly one."""
         numbers = self.dimension_numbers(name, rank)
         if len(numbers) != 1:
             raise ShapeInferenceError(f"{self.opcode} needs exactly one dimension in {name}", attribute=name)
         return numbers[0]
 
     def check_dimension(self, name: str, number: int, rank: int) -> None:
-        """Raises ShapeInferenceError unless `number` is a dimension number of an array of that rank."""
+        """Raises ShapeInferenceError unless `number` is a valid dimension number for a rank."""
         if not 0 <= number < rank:
             raise ShapeInferenceError(
                 f"dimension {number} in {name} is out of range for {rank} dimensions", attribute=name
@@ -131,9 +129,9 @@ class Op:
     # ---- called computations
 
     def programs(self, name: str) -> tuple[ProgramShape, ...]:
-        """Signatures of the computations that an attribute names.
+        """Returns the signatures of the computations in an attribute.
 
-        Raises ShapeInferenceError if it is missing.
+        Raises ShapeInferenceError if the attribute is missing.
         """
         for key, signatures in self.called:
             if key == name:
@@ -141,9 +139,9 @@ class Op:
         raise ShapeInferenceError(f"{self.opcode} needs the attribute {name}", attribute=name)
 
     def program(self, name: str) -> ProgramShape:
-        """Signature of the computation that an attribute names.
+        """Returns the signature of the computation in an attribute.
 
-        Raises ShapeInferenceError if it is missing.
+        Raises ShapeInferenceError if the attribute is missing.
         """
         signatures = self.programs(name)
         if len(signatures) != 1:
@@ -153,23 +151,26 @@ class Op:
     # ---- what the operands leave open
 
     def open_shape(self, what: str) -> Shape:
-        """The stated shape, for what only it can say.
+        """Returns the stated shape, for parts that operands do not determine (named by `what` in the error).
 
-        Raises CannotInfer if the instruction states none.
+        Raises CannotInfer if no shape is stated.
         """
         if self.stated is None:
             raise CannotInfer(f"{self.opcode} does not determine the {what} of its result")
         return self.stated
 
     def open_array(self, what: str) -> Shape:
-        """The stated shape, which must be an array. Raises CannotInfer or ShapeInferenceError."""
+        """Returns the stated shape, which must be an array.
+
+        Raises CannotInfer if none is stated, and ShapeInferenceError if it is not an array.
+        """
         shape = self.open_shape(what)
         if not shape.is_array:
             raise ShapeInferenceError(f"the result of {self.opcode} must be an array, not {shape}")
         return shape
 
     def common_type(self, a: ElementType, b: ElementType) -> ElementType:
-        """The type that holds both. Raises ShapeInferenceError if neither does."""
+        """Returns the higher-precision type of two. Raises ShapeInferenceError if they are incompatible."""
         found = shapes.higher_precision(a, b)
         if found is None:
             raise ShapeInferenceError(f"{self.opcode} of {a} and {b} has no common type")

@@ -14,7 +14,7 @@ RuleFunction = Callable[[Op], Shape]
 
 
 class Open(enum.Enum):
-    """Part of a result shape that operands and attributes leave open, so that the stated shape decides."""
+    """Part of a result shape that operands and attributes do not determine."""
 
     NOTHING = "nothing"
     ELEMENT_TYPE = "the element type"
@@ -32,7 +32,7 @@ class ShapeRule:
     name: str
     open: Open
     infer: RuleFunction
-    """Gives the shape without layouts. Raises ShapeInferenceError and CannotInfer."""
+    """Function that returns the shape without layouts. Raises ShapeInferenceError and CannotInfer."""
 
 
 RULES: dict[str, ShapeRule] = {}

@@ -1,6 +1,6 @@
-"""The fast reader: lines cut by expressions, parts looked up by their exact text, new terms through `shortcuts`.
+"""The fast parser: lines are split by regular expressions, and parts are cached by their exact text.
 
-What it does not recognise goes to the grammar reader. Must not know how to read on behind an error.
+New parts are parsed by `shortcuts`, unrecognized text by the grammar parser. Error recovery is not part of it.
 """
 
 from __future__ import annotations

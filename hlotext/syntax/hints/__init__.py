@@ -1,6 +1,6 @@
-"""Helpful messages for text that the grammar cannot read.
+"""Error messages and hints for text that the grammar rejects.
 
-Must not know how it was read: what comes in is a text, a place and the terminals that could stand there.
+Independent of the parsers: the input is a text, a position, and the terminals expected there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The language as Python sees it: terminals of `grammar/`, expressions made from them, words, where modules end.
+"""Lexical rules of HLO text: the terminals of `grammar/`, regular expressions, keywords, module boundaries.
 
-Must not know what reads: no nodes, no records, no Lark.
+Independent of the parsers: no nodes, no records, no Lark.
 """

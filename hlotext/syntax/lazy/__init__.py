@@ -1,4 +1,4 @@
-"""Modules of large files, whose computations are read when they are touched. Must not know texts that are in error."""
+"""Lazily loaded modules of large files, whose computations are parsed on first access."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""From names to references: records of the grammar reader and lines of the fast one become nodes.
+"""Name resolution: turns the records of the grammar parser and the lines of the fast parser into nodes.
 
-Both readers end here, so that an error reads the same whichever of them met it. Must not know where lines come from.
+Both parsers share this step, so error messages do not depend on the parser.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The text of a literal and its shape to a `Literal`, as `HloParserImpl::ParseLiteral` of XLA reads it.
+"""Parser for literals, equivalent to XLA's `HloParserImpl::ParseLiteral`.
 
-There are three roads to the same value: plain numbers are only looked at here; long arrays in the form in which XLA prints
-them are converted at once (`arrays`); everything else is read token by token (`tokens`), which also finds the
-place of an error. The last two are imported when they are first needed.
+There are three ways to the same value: single numbers are parsed here; long arrays as printed by XLA are converted as a
+whole (`arrays`); everything else is parsed token by token (`tokens`), which also locates errors. The last two are
+imported on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From nodes to text: style "source", which copies what was not touched, and XLA's styles. Must not know the readers."""
+"""Printing of modules: the style "source", which copies unmodified lines, and XLA's styles."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The grammar reader: Lark over a term or a whole module. Slow, obviously right, and imported when it is first needed.
+"""The grammar parser, which runs Lark on a term or a whole module. Slow but simple; imported on first use.
 
-Gives values and records, in which names are still names. Must not know nodes.
+Returns values and records with unresolved names, which `linking` turns into nodes.
 """
 
 from __future__ import annotations

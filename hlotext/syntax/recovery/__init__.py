@@ -1,6 +1,6 @@
-"""Reading on behind errors: the fast reader for texts that may be broken anywhere, and what it gives.
+"""Error recovery: a fast parser for text with errors anywhere.
 
-Nothing below may import it: a text is read as if it were right, and only then again by this.
+Text is first parsed as if it were valid, and parsed again by this package only if that fails.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The module that XLA builds from a text: names, orders, tables, values. Must not import the readers.
+"""Normalization of a module as by XLA's parser: names, orders, tables, values.
 
-XLA's tools print a module that they have read, which is not the text: computations come callees first, instructions that
-are not scheduled come operands first, a name that stands twice gets a number. Printing what `reread` gives makes `diff`
-against such a tool show what the tool did.
+XLA's tools print the parsed module rather than the text: callees come before callers, operands before users unless
+scheduled, and duplicate names get a number. Comparing a tool's output with the result of `reread` shows only the tool's
+own changes.
 """
 
 from __future__ import annotations

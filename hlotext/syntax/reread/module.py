@@ -16,7 +16,7 @@ from hlotext.syntax.reread.releases import as_release
 
 
 def reread(module: Module, *, age: XlaAge | date | str | None = None) -> Module:
-    """A copy of the module as XLA would represent it after parsing the text (`HloParserImpl`, `HloModule::Print`).
+    """Returns a copy of a module as XLA would print it after parsing (`HloParserImpl`, `HloModule::Print`).
 
     * Instruction and computation names are made unique in the module (`NameUniquer`): the first in the text keeps its
       name, and inline bodies come before their callers.
@@ -26,13 +26,13 @@ def reread(module: Module, *, age: XlaAge | date | str | None = None) -> Module:
     * Layouts missing from the header are the default ones; send, recv, infeed and the like get XLA's shapes; `-0` is 0,
       which XLA parses as an integer; a single number for an array is its first element.
 
-    Elided constants (`{...}`), which XLA fills from a process-wide counter, are left alone, as is anything that XLA
-    rejects. The module itself is not modified.
+    Elided constants (`{...}`), which XLA fills from a process-wide counter, are kept, as is anything that XLA rejects.
+    The module itself is not modified.
 
     Args:
         module: The module to copy.
         age: XLA version whose spellings and defaults are used (`order=` of compare, `is_stable=` of topk,
-            `single_device`): a jaxlib release ("0.12", "0.10.2"), a date or an XlaAge; None for the newest.
+            `single_device`): a jaxlib release ("0.12", "0.10.2"), a date or an XlaAge, or None for the newest.
 
     Raises:
         ValueError: `age` is not an age of XLA.
@@ -98,7 +98,8 @@ def _anonymous_names(module: Module) -> dict[Instruction, str]:
     """The names under which XLA's reader knows instructions whose own do not stand in the text.
 
     An operand written in place is named after its opcode, with the first number free among all names read so far: an
-    instruction is named when it has been read to its end. What a short asynchronous spelling stands for has fixed names.
+    instruction is named when it has been read to its end. What a short asynchronous spelling stands for has fixed
+    names.
     """
     found: dict[Instruction, str] = {}
     for computation in module._computations:

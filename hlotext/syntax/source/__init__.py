@@ -1,6 +1,6 @@
-"""Texts and what is said about them: bytes from files, limits, codes of diagnostics, the reporter.
+"""Input files and diagnostics: reading and decompression, limits, diagnostic codes, the reporter.
 
-Must not know the language.
+Independent of the syntax of HLO.
 """
 
 from __future__ import annotations

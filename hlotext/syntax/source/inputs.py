@@ -17,7 +17,7 @@ from hlotext.syntax.source.limits import MAX_SOURCE
 
 
 class InputError(OSError):
-    """An input cannot be read or decompressed, or does not hold what was asked for. `str()` is a one-line message."""
+    """An input cannot be read or decompressed, or lacks the requested contents. `str()` is a one-line message."""
 
 
 LIMIT_VARIABLE = "HLOTEXT_MAX_SOURCE"
@@ -112,7 +112,8 @@ _MLIR = re.compile(
 MLIR_BYTECODE = b"ML\xefR"
 """The first bytes of MLIR's bytecode."""
 _FIRST_KEYS = frozenset({b"\x0a", b"\x12", b"\x1a"})
-"""Keys of the fields 1 to 3, of which the first that a message has comes first: names, modules, computations, planes."""
+"""Keys of the fields 1 to 3, of which the first that a message has comes first: names, modules, computations, planes.
+"""
 _JSON_FIELDS = (
     b'"entry_computation',
     b'"entryComputation',

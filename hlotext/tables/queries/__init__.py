@@ -1,6 +1,6 @@
-"""Ready queries, each a file `NAME.sql` of this folder.
+"""Built-in queries, one per file `NAME.sql`.
 
-Its first comment says what it answers, and the next ones its parameters with what they are without being given:
+The first comment of a file describes the query. The following comments give its parameters with default values:
 `-- $opcode = all-gather: which opcode`.
 """
 

@@ -1,1 +1,1 @@
-"""Builders of tables from a module: one file, or a few similar ones, for each."""
+"""Builders of tables from a module, by table."""

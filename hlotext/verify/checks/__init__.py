@@ -1,1 +1,1 @@
-"""Checks beyond single instructions, one file for each family; checks of one instruction are in `hlotext.semantics`."""
+"""Checks beyond single instructions, with one file per family. Instructions are checked in `hlotext.semantics`."""

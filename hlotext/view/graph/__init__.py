@@ -1,4 +1,4 @@
-"""Graphs of modules to walk in: a page, and pictures of a neighbourhood without a script."""
+"""Graphs of modules: an interactive page, and static pictures of a neighborhood."""
 
 from hlotext.view.graph.drawing import as_dot, as_svg
 from hlotext.view.graph.neighbourhood import MOST, Edge, Neighbourhood, Rest, neighbourhood

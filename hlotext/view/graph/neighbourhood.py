@@ -33,7 +33,7 @@ class Edge:
     bytes: int
     """Allocated bytes, summed over several values."""
     labels: tuple[str, ...] = ()
-    """The tuple elements selected on the way, such as `.0`."""
+    """Tuple elements selected along the path, such as `.0`."""
     is_copied: bool = False
     """True if the path includes an asynchronous copy."""
 
@@ -54,7 +54,7 @@ class Neighbourhood:
 
     focus: hlo.Instruction
     nodes: tuple[hlo.Instruction, ...]
-    """The operations, in the order of the text."""
+    """The operations, in text order."""
     edges: tuple[Edge, ...]
     rest: tuple[Rest, ...]
 
@@ -75,11 +75,11 @@ def size_of(instruction: hlo.Instruction) -> int:
 def neighbourhood(
     module: hlo.Module, name: str | None = None, *, hops: int = 3, most: int = MOST, fold: bool = True
 ) -> Neighbourhood:
-    """Operations within a number of hops of one, by default the entry's root; at most `most` operations.
+    """Finds the operations within `hops` of one operation, by default the entry's root, at most `most`.
 
-    With `fold`, operations of the opcodes `FOLDED` become part of the edges.
+    With `fold`, operations with an opcode in `FOLDED` become part of the edges.
 
-    Raises LookupError if the module has no operation of this name, and ValueError if it has no instructions.
+    Raises LookupError if the module has no operation with this name, and ValueError if it has no instructions.
     """
     focus = _found(module, name)
     walk = _Walk(focus, fold)

@@ -23,18 +23,18 @@ def origins(
     is_whole: bool = False,
     among: Iterable[hlo.Instruction] | None = None,
 ) -> Mapping[hlo.Instruction, Facts]:
-    """Explains why operations of a module exist, as names and sentences by operation.
+    """Explains why operations of a module exist. Returns labeled sentences by operation.
 
     Args:
         module: The module shown on the page.
-        compilation: The compilation whose final text it is.
+        compilation: The compilation whose final HLO the module is.
         mesh: See `Compilation.collectives`.
         is_whole: Read all steps of the compilation, to name the pass that introduced each operation.
-        among: Operations whose passes are determined; None for all.
+        among: Operations for which to determine the pass, or None for all.
 
     Raises:
         InputError: A file of the compilation cannot be read.
-        HloSyntaxError: A text of the compilation is not HLO.
+        HloSyntaxError: A file of the compilation is not valid HLO.
     """
     found: dict[hlo.Instruction, list[tuple[str, str]]] = {}
     if is_whole and compilation is not None and compilation.after is module:

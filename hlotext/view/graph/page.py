@@ -21,19 +21,19 @@ def graph_page(
     hops: int = 3,
     why: Mapping[hlo.Instruction, Facts] | None = None,
 ) -> str:
-    """Interactive HTML page of a module's graph, starting around one operation, or at the scopes without `around`.
+    """Creates an interactive HTML page of a module's graph, starting at one operation, or at the scopes.
 
     The page is self-contained and works offline; a fragment `#name` in its URL links to an operation. Output is
     deterministic.
 
     Args:
         module: The module.
-        around: Name of an operation.
+        around: Name of the operation to start at; None starts at the scopes.
         hops: Maximum distance of the operations shown at first.
         why: Facts on the origin of operations, see `origins`.
 
     Raises:
-        LookupError: The module has no operation of this name.
+        LookupError: The module has no operation with this name.
         ValueError: The module has no instructions.
     """
     first = ""

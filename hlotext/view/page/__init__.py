@@ -1,1 +1,1 @@
-"""Shared parts of pages: packed data, hashes of their scripts, colours."""
+"""Shared parts of HTML pages: packed data, script hashes, colors."""

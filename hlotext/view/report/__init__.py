@@ -1,6 +1,6 @@
-"""Reports as one HTML file: of a module or a compilation, `report_page(subject("dump/"))`, or of a dataset of builds.
+"""Self-contained HTML reports of a module, a compilation, or a dataset of builds.
 
-Pages need the extra `report`: without it they raise ImportError with a hint.
+Need the extra `report`, and raise ImportError with a hint without it.
 """
 
 from __future__ import annotations

@@ -85,9 +85,10 @@ class _Model:
 def builds_page(
     found: History, title: str = "Builds", percent: float = 0.0, fail_on: Collection[str] = ()
 ) -> str:
-    """The history of a dataset as one HTML page that works offline. Output is deterministic.
+    """Creates a self-contained HTML page with the history of a dataset. Output is deterministic.
 
-    `fail_on` lists the figures that must not exceed those of the last good build; the page states whether they do.
+    `fail_on` lists the metrics that must not exceed those of the last good build by more
+    than `percent`. The page states whether they do.
     """
     steps: dict[tuple[str, str], list[BuildStep]] = {}
     changed: dict[str, list[BuildStep]] = {}

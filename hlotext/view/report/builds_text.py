@@ -38,7 +38,7 @@ def figure_text(figure: str, value: float) -> str:
 
 
 def figure_texts(figure: str, *values: float) -> tuple[str, ...]:
-    """Formats figures shown side by side: exactly, if different values would otherwise be rounded to the same text."""
+    """Formats values of a metric for comparison, exactly if different values would otherwise look equal."""
     texts = tuple(figure_text(figure, value) for value in values)
     if len(set(texts)) == len(set(values)):
         return texts
@@ -55,7 +55,7 @@ def change_of(before: float, value: float) -> tuple[float, str]:
 
 
 def benchmark(found: History) -> str:
-    """Figures of the newest build as JSON for github-action-benchmark: name, unit, value; smaller is better."""
+    """Formats metrics of the newest build as JSON for github-action-benchmark (smaller is better)."""
     newest = found.builds[-1]
     rows = [
         {
@@ -72,7 +72,9 @@ def benchmark(found: History) -> str:
 
 
 def builds_comment(found: History, figures: Collection[str]) -> str:
-    """The newest build against the last good one as markdown, cut by whole rows to `MOST_COMMENT` characters."""
+    """Formats a Markdown comparison of the newest build with the last good one.
+
+    Rows beyond `MOST_COMMENT` characters are dropped."""
     newest = found.builds[-1]
     worse = found.regressions(figures)
     lines = [MARKER, f"**hlotext**: build {_cell(newest)}"]
@@ -156,8 +158,8 @@ def cause_of(step: BuildStep) -> Cause:
 def present_cause(found: History, rise: Regression) -> tuple[str, str, Cause]:
     """The build to which a rise that is still there goes back, how much the figure rose in it, and the cause there.
 
-    No finding is a cause that the newest build has not: for the number of findings it is the first that is left of those that
-    came since the last good build, and those that are gone again are named as such.
+    No finding is a cause that the newest build has not: for the number of findings it is the first that is left of
+    those that came since the last good build, and those that are gone again are named as such.
     """
     step = found.largest_rise(rise)
     mine = [one for one in found.findings_since(rise.module, rise.good_build) if one.severity != "note"]
@@ -194,7 +196,9 @@ PARTS = {
 
 
 def _most_grown(step: BuildStep) -> tuple[Grown | None, int]:
-    """Operations that grew most, and their number of scopes: those of one kind and line together in figures that are sums."""
+    """Operations that grew most, and their number of scopes: those of one kind and line together in figures that are
+    sums.
+    """
     part = PARTS.get(step.figure)
     groups: dict[tuple[str, str, int | None], list[Grown]] = {}
     for one in step.grown if part is not None else ():

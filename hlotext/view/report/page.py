@@ -1,4 +1,6 @@
-"""A report as one HTML file that works from a mail, offline: it loads nothing, and nothing of a module's text acts in it."""
+"""A report as one HTML file that works from a mail, offline: it loads nothing, and nothing of a module's text acts in
+it.
+"""
 
 from __future__ import annotations
 
@@ -117,10 +119,10 @@ class Side:
 
 
 def report_page(*subjects: ReportInput, title: str | None = None) -> str:
-    """HTML report of one module, or of two side by side.
+    """Creates an HTML report of one module, or of two side by side.
 
     Output is deterministic. Sections for which the input is insufficient are replaced by a line with the reason. Raises
-    ValueError for none or more than two inputs.
+    ValueError for no inputs or more than two.
     """
     if not 1 <= len(subjects) <= 2:
         raise ValueError("a report is about one module, or two")

@@ -31,21 +31,21 @@ class ReportInput:
     """The file or folder as given."""
     module: hlo.Module
     compilation: dumps.Compilation | None = None
-    """The compilation; None if a file was given."""
+    """The compilation, or None if a file was given."""
     path: str | None = None
-    """Path of the module's file, next to which XLA's memory files may be; None if there is none."""
+    """Path of the module's file, or None if there is none. XLA's memory files may be next to it."""
     given_chip: Chip | None = None
     given_platform: str | None = None
     mesh: DeviceMesh | None = None
     notes: tuple[str, ...] = ()
     source: str | None = None
-    """Folder with the program's source files; None if not given."""
+    """Folder with the program's source files, or None if not given."""
     traced: TracedModule | None = None
-    """The module in a profiler's trace; None if there is none."""
+    """The module in a profiler's trace, or None if there is none."""
 
     @functools.cached_property
     def platform(self) -> str | None:
-        """`cpu`, `gpu` or `tpu`; None if unknown."""
+        """`cpu`, `gpu` or `tpu`, or None if unknown."""
         found = backend_of(self.module)
         if self.given_platform is not None:
             return self.given_platform
@@ -55,18 +55,19 @@ class ReportInput:
 
     @functools.cached_property
     def chip_choice(self) -> ChipChoice | None:
-        """The chip: the given one, else that named by the dump folder, else one that fits the text; None if unknown."""
+        """The given chip, the chip named by the dump folder, or one that fits the module, or None if unknown."""
         own = self.compilation or (compilation_beside(self.path) if self.path is not None else None)
         backend = Backend(self.platform) if self.platform is not None else None
         return choose_chip(self.module, self.given_chip, own.chip if own is not None else None, backend)
 
     @property
     def chip(self) -> Chip | None:
+        """The chip of `chip_choice`, or None if unknown."""
         return self.chip_choice.chip if self.chip_choice is not None else None
 
     @functools.cached_property
     def computed(self) -> memory.Assignment:
-        """Buffer assignment computed from the text alone. Raises MemoryModelError."""
+        """Computed buffer assignment. Raises MemoryModelError if it cannot be computed."""
         choice = self.chip_choice
         own = choice.chip if choice is not None and choice.source in ("given", "folder") else None
         # A chip of another platform says nothing of this module's memory.
@@ -75,17 +76,18 @@ class ReportInput:
 
     @functools.cached_property
     def memory(self) -> memory.Assignment:
-        """Buffer assignment from XLA's files next to the text if usable, else computed. Raises MemoryModelError."""
+        """Buffer assignment from XLA's files if usable, otherwise computed. Raises MemoryModelError if neither works."""
         found, _ = memory.load_beside(self.path)
         return memory.joined(found, self.computed) if found is not None else self.computed
 
     @functools.cached_property
     def cost(self) -> Analysis:
+        """Cost analysis of the module."""
         return analyze(self.module)
 
     @functools.cached_property
     def estimate(self) -> Estimate | None:
-        """Lower bound on the run time; None if the chip is unknown."""
+        """Lower bound on the run time, or None if the chip is unknown."""
         if self.chip is None:
             return None
         mesh = self.named_mesh
@@ -93,7 +95,7 @@ class ReportInput:
 
     @functools.cached_property
     def by_default(self) -> tuple[Estimate, str] | None:
-        """If the chip is unknown, the estimate for the chip used for findings, with its name; None without a platform."""
+        """If the chip is unknown, the estimate for the default chip, with its name, or None without a platform."""
         if self.chip is not None or self.platform is None:
             return None
         row, name = chip_row(self.module, Backend(self.platform))
@@ -101,6 +103,7 @@ class ReportInput:
 
     @functools.cached_property
     def traffic(self) -> Traffic:
+        """Communication traffic of the module, by the axes of `named_mesh`."""
         return traffic(self.module, self.named_mesh)
 
     @functools.cached_property
@@ -117,7 +120,7 @@ class ReportInput:
 
     @functools.cached_property
     def named_mesh(self) -> DeviceMesh | FoundMesh | None:
-        """The given mesh, else the one named by the program before optimization; None if there is none."""
+        """The given mesh, or the mesh named by the program before optimization, or None if there is neither."""
         own = self.own_compilation
         if self.mesh is None and own is not None:
             return dumps.collectives.named_mesh(own, self.module)
@@ -125,19 +128,19 @@ class ReportInput:
 
     @functools.cached_property
     def own_compilation(self) -> dumps.Compilation | None:
-        """The compilation whose final text this is."""
+        """The compilation whose final HLO the module is, or None if there is none."""
         return self.compilation or (compilation_of(self.path) if self.path is not None else None)
 
     @functools.cached_property
     def findings(self) -> list[lint.Finding]:
-        """Findings of the rules that are on by default, with times for the given chip."""
+        """Findings of the default rules, with times for the given chip."""
         given = self.given_chip
         own = given.name if given is not None and given.backend.value == self.platform else ""
         return lint.run(self.module, lint.Config(chip=own), compilation=self.own_compilation)
 
     @functools.cached_property
     def causes(self) -> tuple[dumps.CollectiveCause, ...]:
-        """Causes of the collectives, as far as the dump folder shows them."""
+        """Causes of the collectives that can be determined from the dump folder."""
         return dumps.collectives.of_module(self.module, self.own_compilation, self.mesh)
 
 
@@ -153,8 +156,8 @@ def report_input(
 
     Args:
         path: The file or folder.
-        module: Name of the compilation in a folder. None uses the compilation with the largest final text, and `notes`
-            says so if there are several.
+        module: Name of the compilation in a folder. None uses the compilation with the largest final HLO, with a note
+            in `notes` if there are several.
         chip: The chip. None (the default) detects it.
         platform: The platform. None (the default) detects it.
         mesh: The mesh; None uses the module's own.

@@ -1,1 +1,1 @@
-"""Passes over calls and the computations that are called."""
+"""Passes that transform calls and called computations."""

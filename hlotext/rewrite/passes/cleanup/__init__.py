@@ -1,1 +1,1 @@
-"""Passes that take out what is not needed: dead code, repetitions, names, notes."""
+"""Passes that remove dead code, duplicates, names and metadata."""

@@ -1,1 +1,1 @@
-"""Passes over collectives and shardings."""
+"""Passes that transform collectives and shardings."""

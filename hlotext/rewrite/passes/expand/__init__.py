@@ -1,1 +1,1 @@
-"""Passes that take an operation apart into simpler ones."""
+"""Passes that expand operations into simpler ones."""

@@ -1,1 +1,1 @@
-"""Passes over while loops, and what they share."""
+"""Passes that transform while loops, and their shared utilities."""

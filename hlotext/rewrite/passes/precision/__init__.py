@@ -1,1 +1,1 @@
-"""Passes that compute in another floating-point type."""
+"""Passes that change the floating-point type of operations."""

@@ -1,1 +1,1 @@
-"""Passes that compute the same with less: algebra, tuples, gathers, sorts, constants."""
+"""Simplification passes: algebra, tuples, gathers, sorts, constants."""

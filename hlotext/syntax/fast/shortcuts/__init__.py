@@ -1,7 +1,7 @@
-"""Shortcuts for the values that differ on nearly every line: the same objects that the grammar would give, sooner.
+"""Fast parsers for values that differ on nearly every line, with the same results as the grammar.
 
-Each returns None for a text that is not of the usual form; then the grammar reads it. Tests compare both on the corpus.
-They and the values that they make are imported when the first attribute of their kind is read.
+Each returns None for text in an unusual form, which the grammar then parses. Tests compare both on the corpus. Parsers
+and value classes are imported when the first attribute of their kind is parsed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Builders of the grammar rules: one class for each grammar file, joined into the one that Lark calls.
+"""Lark callbacks for grammar rules, with one class per grammar file, combined into one.
 
-A method bears the name of its rule and gets the rule's children (named tokens and the values of inner rules; None for an
-absent optional part). Lark calls it while it parses, so nothing here recurses, however deep the text nests.
+A method has the name of its rule and receives the rule's children: named tokens and the values of inner rules, None for
+an absent optional part. Lark calls it during parsing, so deep nesting does not cause recursion.
 """
 
 from __future__ import annotations

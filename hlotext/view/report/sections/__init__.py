@@ -1,1 +1,1 @@
-"""The sections of a report, one file each. Each stands alone: from a subject to a section, or why there is none."""
+"""Sections of a report, one per file. Each returns a section for a report input, or the reason why there is none."""

@@ -1,4 +1,4 @@
-"""The rules of `algsimp`: small functions, each after one part of a handler of XLA's `AlgebraicSimplifier`."""
+"""The rules of `algsimp`, each modeled on part of a handler in XLA's `AlgebraicSimplifier`."""
 
 from hlotext.rewrite.kit.rules import RewriteRule
 from hlotext.rewrite.passes.simplify.algebra import (

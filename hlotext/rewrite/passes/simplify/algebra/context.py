@@ -1,10 +1,10 @@
 """The context of the rules of `algsimp`: the options of `AlgebraicSimplifier`.
 
-Each rule is for the opcodes of one of XLA's handlers. Its result replaces the instruction; if there is none, the next rule
-for that opcode is tried, in the order of XLA's handler. Its docstring is an example, `before => after`, in op lines that
-omit inferable shapes; lines that a side needs precede it, separated by `;`. In the examples `x y z` are f32[4,3], `i j`
-s32[4,3], `a b` u32[4,3], `p q` pred[4,3], `w` is c64[4,3], `s` f32[], `n` s32[]; `f0 f1 f2` and `i0 i1` are splats of those
-numbers, `yes no` of true and false, `fneg1` and `ineg1` of -1, `fhalf` of a half.
+Each rule is for the opcodes of one of XLA's handlers. Its result replaces the instruction; if there is none, the next
+rule for that opcode is tried, in the order of XLA's handler. Its docstring is an example, `before => after`, in op
+lines that omit inferable shapes; lines that a side needs precede it, separated by `;`. In the examples `x y z` are
+f32[4,3], `i j` s32[4,3], `a b` u32[4,3], `p q` pred[4,3], `w` is c64[4,3], `s` f32[], `n` s32[]; `f0 f1 f2` and `i0 i1`
+are splats of those numbers, `yes no` of true and false, `fneg1` and `ineg1` of -1, `fhalf` of a half.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hlotext.rewrite.kit.rules import Rewrite
 
 @attrs.frozen
 class AlgebraicSimplifierOptions:
-    """The fields of `AlgebraicSimplifierOptions` that rules use."""
+    """Options of `algsimp`, named as in XLA's `AlgebraicSimplifierOptions`."""
 
     is_layout_sensitive: bool = False
     executing_on_cpu: bool = False
@@ -44,7 +44,7 @@ class AlgebraicSimplifierOptions:
     enable_fast_math: bool = False
     """Allow rewrites that round differently. On CPU, `xla_cpu_enable_fast_math` enables them."""
     age: XlaAge = attrs.field(factory=XlaAge)
-    """XLA age whose rules are applied; the newest if unknown."""
+    """Age of the XLA version whose rules are applied; the newest if unknown."""
 
 
 class AlgebraRewrite(Rewrite):
@@ -58,19 +58,19 @@ class AlgebraRewrite(Rewrite):
         """Computations that add two numbers, by type, created when first needed."""
 
     def has(self, change: date) -> bool:
-        """True if the modeled XLA version includes a change made on a date."""
+        """Returns True if the modeled XLA version includes a change made on a date."""
         return self.options.age.has(change)
 
     def is_loose(self, change: date) -> bool:
-        """True if a rule that rounds differently applies: since a date only with fast math, before that always."""
+        """Returns True if a rule that rounds differently applies: always before a date, only with fast math since."""
         return self.options.enable_fast_math or not self.has(change)
 
     def may_rewrite(self, i: Instruction) -> bool:
-        """False for sparse dots too, which `HandleDot` leaves unchanged."""
+        """Returns True if rules may rewrite an instruction. Excludes sparse dots, as `HandleDot` does."""
         return is_typed(i) and (i.opcode != "dot" or len(i.operands) == 2)
 
     def drop_neutral(self, number: float) -> bool:
-        """`op(x, number) => x`, on either side."""
+        """Rewrites `op(x, number) => x`, with the number on either side."""
         i = self.instruction
         x, y = i.operands
         return (is_all(y, number) and self.replace_if_compatible(i, x)) or (
@@ -78,7 +78,7 @@ class AlgebraRewrite(Rewrite):
         )
 
     def keep_absorbing(self, number: float) -> bool:
-        """`op(x, number) => number`, on either side."""
+        """Rewrites `op(x, number) => number`, with the number on either side."""
         i = self.instruction
         x, y = i.operands
         return (is_all(y, number) and self.replace_if_compatible(i, y)) or (
