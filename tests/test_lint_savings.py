@@ -10,6 +10,7 @@ import pytest
 import hlotext as hlo
 from hlotext import cost, lint
 from hlotext.analysis import Backend
+from hlotext.analysis.sizes import byte_text
 from hlotext.findings.errors import Severity
 from hlotext.lint.taken_apart import taken_apart, updates_of
 from hlotext.reports.human import saving
@@ -1305,3 +1306,11 @@ def test_a_sum_that_is_cut_costs_what_a_reduce_scatter_takes_less() -> None:
     assert "shard the result" in str(finding.help)
     asked = text.replace(SUMMED, f'{SUMMED}, metadata={{op_name="jit(f)/shard_map/psum_invariant"}}')
     assert "use jax.lax.psum_scatter" in str(only(asked, "C104", chip="v5e").help)
+
+
+def test_a_donation_names_the_saving_of_its_finding_where_bounds_are_close() -> None:
+    """Its bounds, 128.2 and 129.2 MiB, would be rounded to another number than the estimate between them."""
+    text = support.read_text(support.DATA / "lint/frozen/adam_not_donated.gpu8.txt.xz").decode()
+    (finding,) = lint.run(hlo.parse(text), lint.Config(select=("M103",)))
+    assert finding.peak_bytes is not None
+    assert f"estimated {byte_text(finding.peak_bytes)}" in finding.message

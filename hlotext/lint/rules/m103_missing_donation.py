@@ -130,10 +130,10 @@ class MissingDonation(Rule):
         why = f"so {its} old and new values are live at the same time"
         if len(copies) == len(found):
             why += f", and every call copies {it} in full"
-        if saved is not None and (numbers := _told(*saved)):  # donating would save too few bytes
-            why += f"; donating {it} would lower peak memory by an estimated {numbers}"
         is_known = saved is not None and _is_known(*saved)
         held = _likely(found, saved, context) if saved is not None and is_known else total
+        if saved is not None and is_known:
+            why += f"; donating {it} would lower peak memory by an estimated {_told(*saved, held)}"
         return Report(
             largest.parameter,
             f"{many} but not donated, {why}",
@@ -179,11 +179,9 @@ def _is_known(least: int, most: int) -> bool:
     return 0 < most <= 2 * least
 
 
-def _told(least: int, most: int) -> str:
-    """The saving in words; empty if unknown."""
-    if not _is_known(least, most):
-        return ""
-    return byte_text(least) if most <= _CLOSE * least else f"{byte_text(least)} to {byte_text(most)}"
+def _told(least: int, most: int, likely: int) -> str:
+    """The saving in words: one number, that of the finding, where its bounds are close."""
+    return byte_text(likely) if most <= _CLOSE * least else f"{byte_text(least)} to {byte_text(most)}"
 
 
 def _saved(found: list[Update], context: Context) -> tuple[int, int] | None:
