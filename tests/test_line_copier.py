@@ -62,6 +62,25 @@ def test_a_sharding_is_copied_only_where_it_is_not_repeated_for_the_leaves() -> 
     assert "parameter(0), sharding={replicated}\n" in module.to_text()
 
 
+def test_one_line_made_anew_does_not_keep_others_from_being_copied() -> None:
+    """Text that is all as XLA writes it is given back, with a sharded tuple in it; a computation with an odd line is not."""
+    text = (
+        "HloModule m, entry_computation_layout={((f32[4]{0}, f32[4]{0}))->f32[4]{0}}\n\n"
+        "%f (x: f32[4]) -> f32[4] {\n  %x = f32[4]{0} parameter(0), sharding={replicated}\n"
+        "  ROOT %n = f32[4]{0} negate(%x)\n}\n\n"
+        "ENTRY %e (q: (f32[4], f32[4])) -> f32[4] {\n"
+        "  %q = (f32[4]{0}, f32[4]{0}) parameter(0), sharding={{replicated}, {replicated}}\n"
+        "  %g = f32[4]{0} get-tuple-element(%q), index=1\n  ROOT %r = f32[4]{0} call(%g), to_apply=%f\n}\n\n"
+    )
+    options = hlo.PrintOptions.default()
+    module = hlo.parse(text)
+    assert module.to_text(options) is text
+    odd = hlo.parse(text.replace("{{replicated}, {replicated}}", "{replicated}"))
+    printer = TextPrinter(options)
+    assert printer.module(odd) == text
+    assert printer.copier.runs(odd, ()) == {odd.computations[0]: odd.computations[0].bounds[1]}
+
+
 def test_a_computation_without_a_root_mark_gets_one() -> None:
     """XLA marks the root wherever it prints one, and writes numbers without zeros in front."""
     module = hlo.parse("HloModule m\n\nENTRY %e {\n  %p = f32[] parameter(00)\n  %x = f32[] add(%p, %p)\n}\n")

@@ -69,6 +69,11 @@ def _kept_rarely(name: str) -> Any:
     return property(operator.attrgetter(f"_rare.{name}"), put)
 
 
+def with_rare_fields(computations: Iterable[Computation]) -> list[Computation]:
+    """The computations of which something rare may be true: inside another's text, sugared, edited."""
+    return [computation for computation in computations if computation._rare is not _NOTHING]
+
+
 COPIED = (
     "_name", "_execution_thread", "_start", "_end", "_brace", "_name_mark", "_parts_read", "_backend_config", "_is_sugared",
     "_is_inline", "_is_modified", "_is_signature_touched", "_has_new_thread",

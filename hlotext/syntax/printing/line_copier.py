@@ -21,6 +21,7 @@ from hlotext.ir.nodes.raw import CallAttributes
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
 from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.sharding import Sharding
 
 if TYPE_CHECKING:
     from hlotext.syntax.printing.xla_styles import TextPrinter
@@ -50,7 +51,10 @@ class LineCopier:
         )
         self._copied: set[int] = set()
         """The parts, by id, that are written as the printer writes them."""
-        self._is_all_copied = False
+        self._odd: set[int] | None = None
+        """Those that are not, or not on every line; None before anything was learned."""
+        self._spread: set[int] = set()
+        """Attributes with one sharding, which is printed for each leaf of a tuple."""
         self._shown: dict[int, str] = {}
         """The module's shapes as headers show them, by id."""
 
@@ -61,23 +65,24 @@ class LineCopier:
         module.materialize()  # parts become known as computations are read
         is_default = self.printer.options == PrintOptions.default()
         copied, odd = {id(None)}, set[int]()
-        tuples, sharded = set[str](), set[str]()
+        tuples, doubtful = set[str](), list[tuple[str, int]]()
         for text, opcode, value, is_known in module._parts:
             if (is_known and is_default) or self._written(opcode, value) == text:
                 copied.add(id(value))
             else:
                 odd.add(id(value))
             if type(value) is dict:
-                if "sharding" in value:
-                    sharded.add(opcode)
+                sharding = value.get("sharding")
+                if isinstance(sharding, Sharding) and not sharding.is_tuple:
+                    self._spread.add(id(value))
+                    doubtful.append((opcode, id(value)))
             elif isinstance(value, Shape):
                 self._shown[id(value)] = value.text_without_layout()
                 if value.is_tuple:
                     tuples.add(opcode)
         # One value may have been read from two texts.
         self._copied = copied - odd
-        # A sharding is printed once for each leaf of a tuple.
-        self._is_all_copied = not odd and tuples.isdisjoint(sharded)
+        self._odd = odd.union(attributes for opcode, attributes in doubtful if opcode in tuples)
 
     def _written(self, opcode: str, value: Any) -> str | None:
         """Printed text of a part; None if it depends on other instructions."""
@@ -104,7 +109,7 @@ class LineCopier:
         this loop: a module has thousands of them, most of a few lines.
         """
         found: dict[Computation, int] = {}
-        if not self._is_all_copied or not self.printer.options.print_program_shape or module._source is None:
+        if self._odd is None or not self.printer.options.print_program_shape or module._source is None:
             return found
         text, shown, mark = module._source.text, self._shown, self.mark
         entry = module.entry if module._computations else None
@@ -114,9 +119,9 @@ class LineCopier:
             root, instructions = computation._root, computation._instructions
             if (
                 root is None
-                or not computation._parts_read
                 or computation._name_mark != mark
                 or computation._is_modified
+                or not self._is_copied(computation)
                 or computation._is_signature_touched
                 or computation._is_inline
                 or computation in hidden
@@ -162,7 +167,7 @@ class LineCopier:
         text = module.source.text
         is_modified = computation.is_modified
         start = position = computation._brace + 1
-        if computation._parts_read and self._is_all_copied and not is_modified:
+        if not is_modified and self._is_copied(computation):
             return text[start : text.rindex("\n", start, computation._end)]
         pieces: list[str] = []
         for instruction in computation._instructions:
@@ -181,6 +186,23 @@ class LineCopier:
         pieces.append(text[start:position])
         return "".join(pieces)
 
+    def _is_copied(self, computation: Computation) -> bool:
+        """True if the op lines of a computation that was not edited are what the printer writes."""
+        odd = self._odd
+        if not computation._parts_read or odd is None:
+            return False
+        if odd:
+            for instruction in computation._instructions:
+                attributes: Any = instruction._attributes
+                if type(attributes) is CallAttributes:
+                    attributes = attributes.common
+                head = instruction._head
+                if (
+                    id(attributes) in odd or id(head.shape) in odd or id(head.argument) in odd
+                ) and self._end_of_copied(instruction) is None:
+                    return False
+        return True
+
     def _end_of_copied(self, instruction: Instruction) -> int | None:
         """Where an op line ends in the source if it is what the printer writes; None if it is not."""
         attributes: Any = instruction._attributes
@@ -192,7 +214,7 @@ class LineCopier:
             or type(instruction._place) is not int
             or not self._copied.issuperset((id(attributes), id(shape), id(instruction._head.argument)))
             or instruction._head.opcode in opcodes.CONTEXT_DEPENDENT
-            or ("sharding" in attributes and shape is not None and shape.is_tuple)
+            or (id(attributes) in self._spread and shape is not None and shape.is_tuple)
         ):
             return None
         return instruction._end

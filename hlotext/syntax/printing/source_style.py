@@ -10,7 +10,7 @@ import attrs
 
 from hlotext.edit.hooks import reader
 from hlotext.ir.nodes.bad_instruction import BadInstruction
-from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.computation import Computation, with_rare_fields
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.raw import NodeState
@@ -18,6 +18,7 @@ from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.ir.values.shape import Shape
 from hlotext.syntax.printing.header import header_text, stack_frame_tables
+from hlotext.syntax.printing.splices import Splices
 from hlotext.syntax.printing.xla_styles import TextPrinter, signature
 
 
@@ -59,34 +60,6 @@ def _op_line(module: Module, source: str) -> str:
 _NAMED = re.compile(r"(?:ROOT\s+)?%?_\s*=")
 
 
-@attrs.define
-class _Run:
-    """Text that is being put together: slices of the source, joined where they follow each other, and new pieces."""
-
-    source: str
-    pieces: list[str] = attrs.field(factory=list)
-    start: int = 0
-    end: int = 0
-
-    def copy(self, start: int, end: int) -> None:
-        """Adds a slice of the source."""
-        if start != self.end:
-            self.flush()
-            self.start = start
-        self.end = end
-
-    def add(self, text: str) -> None:
-        """Adds new text."""
-        self.flush()
-        self.pieces.append(text)
-
-    def flush(self) -> None:
-        """Writes out the slice so far."""
-        if self.end > self.start:
-            self.pieces.append(self.source[self.start : self.end])
-        self.start = self.end = -1
-
-
 class _Copier:
     """Prints one edited module."""
 
@@ -95,7 +68,7 @@ class _Copier:
         self.source = source.text
         self.style = Style.of(module, source.text)
         self.printer = _SourceLine(self.style.options)
-        self.run = _Run(source.text, start=module._start, end=module._start)
+        self.run = Splices(source.text, module._start)
         self.unmarked_entry: Computation | None = None
         """The entry, where the source does not call it so and it has ceased to be the last computation."""
         self.on_one_line: Computation | None = None
@@ -107,7 +80,9 @@ class _Copier:
             run.add(self.header())
         else:
             run.copy(module._start, module._header_end)
-        read = [c for c in module._computations if not (c._is_inline or (c._is_sugared and c._start < 0))]
+        unusual = with_rare_fields(module._computations)
+        inside = {c for c in unusual if c._is_inline or (c._is_sugared and c._start < 0)}
+        read = [c for c in module._computations if c not in inside] if inside else module._computations
         if read and read[-1] is not module._entry:
             self.unmarked_entry = self._unmarked_entry()
         if read and self._reads_as_table(read[0]):
@@ -117,14 +92,14 @@ class _Copier:
             self._moved_computations(read)
         else:  # what was not edited need not be looked at
             position = module._header_end
-            for computation in read:
-                if computation.is_modified or computation in (self.unmarked_entry, self.on_one_line):
-                    run.copy(position, computation._start)
-                    self.computation(computation)
-                    position = computation._end
+            changed = {c for c in unusual if c._is_modified} - inside
+            changed |= {c for c in (self.unmarked_entry, self.on_one_line) if c is not None}
+            for computation in sorted(changed, key=_start):
+                run.copy(position, computation._start)
+                self.computation(computation)
+                position = computation._end
             run.copy(position, module._end)
-        run.flush()
-        return "".join(run.pieces)
+        return run.text()
 
     def _moved_computations(self, computations: list[Computation]) -> None:
         """Prints computations in their present order, each with what stood before it in the source."""
@@ -389,7 +364,7 @@ def _writes_layouts(module: Module) -> bool:
     return first is not None and first.layout is not None
 
 
-_is_sugared = operator.attrgetter("_is_sugared")
+_is_sugared, _start = operator.attrgetter("_is_sugared"), operator.attrgetter("_start")
 
 
 @attrs.frozen
@@ -421,9 +396,9 @@ class Style:
                 print_program_shape="->" in header,
                 include_layout_in_shapes=_writes_layouts(module),
                 print_operand_index_annotation_interval=5
-                if text.find("/*index=", module._header_end) >= 0
+                if text.rfind("/*index=", module._header_end) >= 0  # most likely in the last root
                 else 0,
-                syntax_sugar_async_ops=any(map(_is_sugared, module._computations)),
+                syntax_sugar_async_ops=any(map(_is_sugared, with_rare_fields(module._computations))),
             ),
             start[0] if start is not None and start[0].strip(" \t") else "\n  ",
         )
@@ -495,10 +470,9 @@ def computation_text(computation: Computation) -> str:
     if not computation.is_modified:
         return source.text[computation._start : computation._end]
     copier = _Copier(module, source)
-    copier.run = _Run(source.text, start=computation._start, end=computation._start)
+    copier.run = Splices(source.text, computation._start)
     copier.computation(computation)
-    copier.run.flush()
-    return "".join(copier.run.pieces)
+    return copier.run.text()
 
 
 def op_lines(computation: Computation) -> str:

@@ -15,6 +15,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.syntax.printing.attributes import MAX_NESTED_RATIO, MIN_NESTED, AttributePrinter, Names
 from hlotext.syntax.printing.header import header_text, stack_frame_tables
 from hlotext.syntax.printing.line_copier import LineCopier
+from hlotext.syntax.printing.splices import Splices
 
 _ASYNC = traits.GENERIC_ASYNC
 
@@ -41,10 +42,11 @@ class TextPrinter(AttributePrinter):
     def module(self, module: Module) -> str:
         """The whole module."""
         tab = "  " * self.options.indent_amount
-        out = [f"{tab}{header_text(module, self.options)}"]
+        out = Splices(module.source.text if module.source is not None else "")
+        out.add(f"{tab}{header_text(module, self.options)}")
         if self.options.print_metadata and not module.stack_frames.is_empty:
-            out.append(f"\n\n{stack_frame_tables(module.stack_frames)}")
-        out.append("\n\n")
+            out.add(f"\n\n{stack_frame_tables(module.stack_frames)}")
+        out.add("\n\n")
         computations: Iterable[Computation] = module.computations
         if self.options.canonicalize_computations:
             computations = canonical_order(module)
@@ -52,19 +54,18 @@ class TextPrinter(AttributePrinter):
         hidden = self._hidden(module)
         self._titles = inline_titles(module)
         self._room[0] = MIN_NESTED + MAX_NESTED_RATIO * sum(map(len, module.computations))
-        text = module.source.text if module.source is not None else ""
         runs = {} if self.options.canonicalize_computations else self.copier.runs(module, hidden)
         entry = module.entry if module.computations else None
         for computation in computations:
             end = runs.get(computation)
             if end:
-                out += (text[computation._start : end], "\n\n")
-            elif end is None and computation not in hidden:
-                out += (
-                    self.computation(computation, self.options.indent_amount, computation is entry),
-                    "\n\n",
-                )
-        return "".join(out)
+                out.copy(computation._start, end)
+            elif end == 0 or computation in hidden:
+                continue
+            else:
+                out.add(self.computation(computation, self.options.indent_amount, computation is entry))
+            out.add("\n\n")
+        return out.text()
 
     def _hidden(self, module: Module) -> set[Computation]:
         """The computations that the short asynchronous spelling swallows."""
