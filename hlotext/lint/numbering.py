@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
@@ -199,6 +200,8 @@ class Numbers:
         if opcode in ELEMENTWISE and is_array:
             return self.of((opcode, kind, self._attributes(one), operands), operands)
         given = tuple([_sizes(operand.shape) for operand in one.operands])
+        if opcode in traits.REPEATS_ELEMENTS and not any(given) and is_array:  # the same in each element
+            return self.of((opcode, kind, math.prod(dimensions), operands), operands)
         how = dimensions, given, self._attributes(one)
         number = self.of((opcode, kind, how, operands), operands)
         if opcode in _PICKING:

@@ -60,7 +60,8 @@ class Rounds:
 
     def before(self, slot: int) -> Instruction | None:
         """The initial value of a slot; None if the state is not a tuple in view."""
-        first = self.loop.operands[0] if self.loop.operands else None
+        run = in_calls(self.loop)
+        first = run.operands[0] if run.operands else None
         while first is not None and first.opcode in ("copy", "opt-barrier") and first.operands:
             first = first.operands[0]
         if first is None or first.opcode != "tuple" or slot >= len(first.operands):
@@ -75,6 +76,17 @@ def unmoved(value: Instruction) -> Instruction:
             break
         value = value.operands[0]
     return value
+
+
+def in_calls(loop: Instruction) -> Instruction:
+    """The call that does nothing but run a loop, as the CPU compiler makes of small ones; else the loop."""
+    found = loop
+    while found.is_root and found.computation is not None:
+        callers = found.computation.callers
+        if len(callers) != 1 or callers[0].opcode != "call" or len(callers[0].operands) != 1:
+            break
+        found = callers[0]
+    return found
 
 
 def rounds_of(loop: Instruction) -> Rounds | None:

@@ -6,24 +6,13 @@ from collections.abc import Iterator
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import is_computed_again, size_of
-from hlotext.lint.rounds import Rounds, unmoved
+from hlotext.lint.rounds import Rounds, in_calls, unmoved
 from hlotext.lint.rule import Context
 from hlotext.lint.training import is_backward
 from hlotext.lint.values import VIEWS, Value, consumers, source
 
 SMALL = 8
 """Minimum ratio of a stack's size to one slice of it, and to the sums that are made of it."""
-
-
-def in_calls(loop: Instruction) -> Instruction:
-    """The call that does nothing but run a loop, as the CPU compiler makes of small ones; else the loop."""
-    found = loop
-    while found.is_root and found.computation is not None:
-        callers = found.computation.callers
-        if len(callers) != 1 or callers[0].opcode != "call" or len(callers[0].operands) != 1:
-            break
-        found = callers[0]
-    return found
 
 
 def given_in(loop: Instruction, slot: int) -> Instruction | None:

@@ -7,9 +7,9 @@ from hlotext.analysis.trip_count import counter
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import results
-from hlotext.lint.rounds import Rounds, Same
+from hlotext.lint.rounds import Rounds, Same, in_calls
 from hlotext.lint.selectors import is_zero
-from hlotext.lint.slots import before_loops, given_in, in_calls, stack_writers, taken_out
+from hlotext.lint.slots import before_loops, given_in, stack_writers, taken_out
 from hlotext.lint.sums import linear_users, slots_added_to
 from hlotext.lint.values import VIEWS, Value, consumers, entered
 

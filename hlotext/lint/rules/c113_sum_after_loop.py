@@ -10,9 +10,8 @@ from hlotext.analysis import Communication, byte_text, total_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.added_sums import AddedSums, added_sums
 from hlotext.lint.repairs import SumOnce
-from hlotext.lint.rounds import Purity, Rounds, Same, rounds_of, same_in_rounds
+from hlotext.lint.rounds import Purity, Rounds, Same, in_calls, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.slots import in_calls
 from hlotext.lint.stacked_sums import accumulated_stacks
 from hlotext.lint.sums import accumulated, adds
 from hlotext.lint.wording import every_round

@@ -8,10 +8,13 @@ from hlotext.analysis import Backend, byte_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
-from hlotext.lint.helpers import fusions_around, is_product_call, size_of
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.values.shape import Shape
+from hlotext.lint.helpers import fusions_around, is_argument, is_product_call, size_of
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import Value, source
+from hlotext.lint.training import is_backward
+from hlotext.lint.values import Value, elements_of, is_spread, source
 
 _FEW = 8
 """Minimum ratio of the table's size to the updates added to it."""
@@ -50,40 +53,88 @@ class DenseGradient(Rule):
             return
         fusions = fusions_around(instruction, context)
         whole = (*fusions, instruction)[0]
-        zeros = source(Value(instruction.operands[0], fusions), _SAME | {"broadcast"})
-        if zeros.instruction.opcode != "constant":  # it does not add to zeros
+        elements = shape.element_count or 0
+        added_to = Value(instruction.operands[0], fusions)
+        is_zero = source(added_to, _SAME | {"broadcast"}).instruction.opcode == "constant"
+        decayed = _decayed(added_to, elements, context) if not is_zero and is_backward(instruction) else set()
+        if not is_zero and not decayed:  # it adds neither to zeros nor to moments that decay
             return
         table = _table(shape.dimensions, context)
         if table is None:  # its result is not added to a table
             return
-        filler = _filler(Value(instruction.operands[0], fusions))
-        chain, sent = _dense(whole, shape.element_count or 0, context)
+        filler = _filler(added_to)
+        chain, sent, changed = _dense(whole, elements, context)
         if any(
-            _adds_product(user, whole, shape.element_count or 0) for user in (*chain, *sent)
+            _adds_product(user, whole, elements) for user in (*chain, *sent)
         ):  # matmuls are added to it as well
             return  # the table is multiplied with too, as tied embeddings are: its gradient is dense anyway
+        if decayed and (not changed or (context.backend is Backend.TPU and not _has_rows_together(shape))):
+            return  # nothing else changes the table, or its rows would have to be brought together first
+        moments = len(changed | decayed) - 1
         runs = context.runs(whole)
         rows = size_of(instruction.operands[2].shape)
-        rates = context.prices.chip.rates
-        kept = 3 * rows * runs / rates.bandwidth.value if rates.bandwidth is not None else 0.0
+        kept = context.prices.reading(3 * rows * runs * (1 + 2 * moments))
         seconds = context.prices.seconds(whole) + sum(chain.values()) + sum(map(context.prices.seconds, sent))
         seconds += context.prices.seconds(filler) if filler is not None else 0.0
-        held = dict.fromkeys([whole, *([filler] if filler is not None else [])], 1.0)
+        held = dict.fromkeys([whole, *([filler] if filler is not None else [])], 1.0) if is_zero else {}
+        if decayed:
+            message = (
+                f"a table of {byte_text(size_of(shape))} and its moments are read and written in full, although only "
+                f"{byte_text(rows)} of its rows were looked up"
+            )
+        else:
+            message = (
+                f"the gradient of a table of {byte_text(size_of(shape))} is written{', all-reduced' if sent else ''} and "
+                f"read in full{', as are its moments' if moments > 0 else ''}, although only {byte_text(rows)} of its rows "
+                "were looked up"
+            )
         yield Report(
             instruction,
-            f"the gradient of a table of {byte_text(size_of(shape))} is written{', all-reduced' if sent else ''} and read in "
-            f"full, although only {byte_text(rows)} of its rows were looked up",
+            message,
             "differentiate with respect to the looked-up rows (jax.grad at rows = table[ids]) and add their gradient to "
-            "the table (table.at[ids].add); optimizers with moments need a lazy variant",
+            "the table (table.at[ids].add)"
+            + (
+                "; use a lazy optimizer, which changes only the moments of these rows"
+                if moments > 0
+                else "; optimizers with moments need a lazy variant"
+            ),
             2 * size_of(shape) * runs,
             seconds=max(0.0, seconds - kept),
             spares=held,
             covers=frozenset(sent),
             # A TPU adds scattered rows one after the other, as often with zeros under them; moments take more of that.
-            is_proved=context.backend is not Backend.TPU
-            or _FEW * _FEW * rows < size_of(shape)
-            or seconds - kept >= _MAIN * context.prices.step,
+            is_proved=not decayed
+            and (
+                context.backend is not Backend.TPU
+                or _FEW * _FEW * rows < size_of(shape)
+                or seconds - kept >= _MAIN * context.prices.step
+            ),
         )
+
+
+def _decayed(value: Value, elements: int, context: Context) -> set[Instruction]:
+    """Arguments that an array of as many elements is computed from, element by element; empty if it is itself an argument, or
+    computed from other values as well."""
+    found: set[Instruction] = set()
+    is_computed, pending, seen = False, [value], {value}
+    while pending:
+        one = source(pending.pop(), _SAME)
+        made = one.instruction
+        if is_argument(made, context):
+            found.add(made)
+        elif made.opcode in ELEMENTWISE and len(seen) < _MOST_STEPS:
+            is_computed = True
+            new = [operand for operand in one.operands() if operand not in seen]
+            seen.update(new)
+            pending += [operand for operand in new if elements_of(operand.instruction.shape) == elements]
+        elif not is_spread(made):
+            return set()
+    return found if is_computed else set()
+
+
+def _has_rows_together(shape: Shape) -> bool:
+    """True if a table's rows are contiguous."""
+    return shape.layout is None or shape.layout.minor_to_major[:1] == (shape.rank - 1,)
 
 
 def _adds_product(user: Instruction, gradient: Instruction, elements: int) -> bool:
@@ -138,10 +189,12 @@ def _filler(zeros: Value) -> Instruction | None:
 
 def _dense(
     whole: Instruction, elements: int, context: Context
-) -> tuple[dict[Instruction, float], list[Instruction]]:
-    """Instructions over the whole dense gradient with the seconds saved, and collectives that send it."""
+) -> tuple[dict[Instruction, float], list[Instruction], set[Instruction]]:
+    """Instructions over the whole dense gradient with their seconds, collectives that send it, and the arguments of its size
+    that are changed with it."""
     chain: dict[Instruction, float] = {}
     sent: list[Instruction] = []
+    changed: set[Instruction] = set()
     pending, seen = [whole], {whole}
     while pending and len(seen) < _MOST_STEPS:
         current = pending.pop()
@@ -163,13 +216,9 @@ def _dense(
                 sent.append(user)
                 pending.append(user)
             elif user.opcode in ("fusion", "add", "multiply", "subtract") and user.shape is not None:
-                tables = [
-                    o
-                    for o in user.operands
-                    if o.shape is not None and o.shape.is_array and o.shape.element_count == elements
-                ]
-                # A step that only subtracts the gradient needs its rows alone; moments are changed everywhere.
-                share = 1.0 if len(tables) <= 2 else 1 / (len(tables) + 1)
+                tables = [o for o in user.operands if elements_of(o.shape) == elements]
                 if tables and not any(part.opcode in ("dot", "scatter") for part in parts_of(user)):
-                    chain[user] = context.prices.seconds(user) * share
-    return chain, sent
+                    chain[user] = context.prices.seconds(user)
+                    made = (source(Value(one), _SAME).instruction for one in tables)
+                    changed.update(one for one in made if is_argument(one, context))
+    return chain, sent, changed

@@ -13,6 +13,7 @@ from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.alike_fusions import Alike, alike
+from hlotext.lint.both_branches import both_branches
 from hlotext.lint.demand import Asked, Demand, fraction
 from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import (
@@ -54,6 +55,7 @@ class UnusedElements(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
+        yield from both_branches(context)
         asked, bodies = demands(context.module), alike(context.module)
         saved: dict[Instruction, float] = {}
         main: dict[Instruction, Instruction] = {}

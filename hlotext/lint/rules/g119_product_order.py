@@ -152,13 +152,13 @@ def _of_repeated_rows(
     rows, times = taken.element_count // row, taken.element_count / table.element_count
     if row != product.summed or rows != (product.rows if side == 0 else product.columns) or rows == row:
         return None
-    if 1 / times > _HALF or _is_read_elsewhere(made, product):
-        return None
-    # The gather moves into what reads the product, so that the rows are written once less.
-    array = written(product.operands[side])
-    less = size_of(array.shape) * context.runs(array) if array is not None else 0
     after = [one for one in every if one is not product and _is_gradient(one, gather, rows, row)]
+    readers = {user.instruction for user, _ in consumers(made, SAME)} - {product.dot}
+    if 1 / times > _HALF or not readers.issubset(one.dot for one in after):
+        return None
+    array = written(product.operands[side])
     wholes = dict.fromkeys([product.whole, *(one.whole for one in after)])
+    less = _moved_less(product, array, [one for one in after if one.dot in readers], context)
     many = f", also in {pluralize(len(after), 'matmul')} of the gradient" if after else ""
     return Report(
         product.dot,
@@ -166,10 +166,34 @@ def _of_repeated_rows(
         f"{sizes(product.dot.operands[1 - side].shape)}: {times:.3g} times as many rows as the table has{many}",
         "multiply the table first, and gather rows of the result",
         flops=round(sum(context.flops(one.dot) for one in (product, *after)) * (1 - 1 / times)),
-        seconds=context.prices.together(wholes) * (1 - 1 / times) + context.prices.reading(less),
+        seconds=context.prices.together(wholes) * (1 - 1 / times)
+        + context.prices.reading(less * context.runs(product.whole)),
         covers=frozenset(wholes),
         spares={array: 1.0} if array is not None else {},
     )
+
+
+def _moved_less(
+    product: Product, array: Instruction | None, gradients: Sequence[Product], context: Context
+) -> int:
+    """Bytes that are read and written less, besides what products do, if rows are multiplied before they are gathered.
+
+    The gather moves into what reads the product. With gradients of the matrix, those of the rows are first added up by row:
+    GPU compilers compute them where that reads them, and the gathered products where they are used; others write both.
+    """
+    less = size_of(array.shape) if array is not None else 0
+    if not gradients:
+        return less
+    made = [written(one.operands[side]) for one in gradients for side in (0, 1)]
+    if context.backend is not Backend.GPU:
+        return -sum(size_of(one.shape) for one in made if one is not None and one is not array)
+    own = {one.whole for one in gradients}
+    less += sum(
+        size_of(one.shape)
+        for one in dict.fromkeys(made)
+        if one is not None and one is not array and own.issuperset(_readers(one))
+    )
+    return less + size_of(product.dot.shape) * len(_readers(product.whole))
 
 
 def _takes_rows(gather: Instruction, table: Shape) -> bool:
@@ -185,12 +209,12 @@ def _takes_rows(gather: Instruction, table: Shape) -> bool:
 def _is_gradient(other: Product, gather: Instruction, rows: int, row: int) -> bool:
     """True for the products of a gradient: gathered rows summed over, or rows that are scattered back to the table."""
     table = gather.operands[0].shape
-    if table is None or other.batch != 1:
+    if table is None:
         return False
-    if rows == other.summed:
+    if rows == other.summed * other.batch:
         made = [origin.instruction for origin in other.origins]
         return any(one.opcode == "gather" and one.operands[0].shape == table for one in made)
-    if rows not in (other.rows, other.columns) or row not in (other.rows, other.columns):
+    if other.batch != 1 or rows not in (other.rows, other.columns) or row not in (other.rows, other.columns):
         return False
     users = {user.instruction for user, _ in consumers(other.value, SAME)}
     return bool(users) and all(one.opcode == "scatter" and _is_table(one, table) for one in users)
@@ -340,8 +364,3 @@ def _distinct(value: Value) -> float:
     if one.attributes.get("dimensions", ())[-1] != shape.rank - 1:
         return 1.0
     return (inner.element_count or 0) / (shape.element_count or 1)
-
-
-def _is_read_elsewhere(made: Value, product: Product) -> bool:
-    """True if something else reads the gathered rows, such as the gradient of the weights."""
-    return any(user.instruction is not product.dot for user, _ in consumers(made, SAME))

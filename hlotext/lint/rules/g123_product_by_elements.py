@@ -37,12 +37,15 @@ class ProductByElements(Rule):
                 continue  # it sums no matmuls
             for body in whole.called_computations:
                 for found in separable_sums(body):
-                    if not _is_written_out(found.reduce):
+                    if not _is_written_out(found):
                         yield from _report(whole, found, context)
 
 
-def _is_written_out(reduce: Instruction) -> bool:
-    return reduce.metadata is not None and reduce.metadata.op_name.endswith(_WRITTEN)
+def _is_written_out(found: Separable) -> bool:
+    """True if the program has the matmul, and the compiler writes it out: both factors vary along what it sums alone, or
+    it is the compiler that broadcasts them."""
+    parts = (found.reduce, *(one for side in found.factors for one in side))
+    return all(one.metadata is not None and one.metadata.op_name.endswith(_WRITTEN) for one in parts)
 
 
 def _report(whole: Instruction, found: Separable, context: Context) -> Iterator[Report]:
@@ -73,9 +76,21 @@ def _report(whole: Instruction, found: Separable, context: Context) -> Iterator[
         whole,
         f"{sizes(summand.shape)} terms are multiplied and summed elementwise{times(context.runs(whole))}: "
         "each term is the product of one element from each of two smaller arrays",
-        f"write it as a matmul of the factors (jnp.einsum, x @ y.T){cancels}",
+        f"write it as a matmul of the factors (jnp.einsum, x @ y.T){cancels}{_of_branch(found)}",
         seconds=saved,
         origin=found.reduce,
+    )
+
+
+def _of_branch(found: Separable) -> str:
+    """Advice where `jax.vmap` broadcasts what a conditional reads."""
+    metadata = found.reduce.metadata
+    is_product = metadata is not None and metadata.op_name.endswith(_WRITTEN) and "vmap(" in metadata.op_name
+    if not is_product:
+        return ""
+    return (
+        "; under jax.vmap, a conditional broadcasts all that its branches read: apply them to the batch outside of it, and "
+        "select with jnp.where"
     )
 
 
@@ -87,10 +102,12 @@ def _part(whole: Instruction, found: Separable) -> float:
 
 
 def _instead(whole: Instruction, found: Separable, context: Context) -> float:
-    """Seconds of the matrix products: of f32 in full precision; a result that is not written now is written and read."""
+    """Seconds of the matrix products, of differences in full precision; a result that is fused now is written and read."""
     prices = context.prices
     shape = found.reduce.operands[0].shape
     name = shape.element_type.name if shape is not None else "f32"
+    if name == "f32" and context.backend is Backend.GPU and not found.is_difference:
+        name = "tf32"  # XLA's default
     peak, launch = prices.chip.rates.peak(name), prices.chip.rates.launch
     tile = _TILES.get(context.backend, 1) if context.backend is not None else 1
     padded = found.flops

@@ -12,8 +12,9 @@ from hlotext.lint.helpers import size_of
 from hlotext.lint.moving import moved_array
 from hlotext.lint.rounds import Rounds, parts_of, stepped_rounds, unmoved
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.training import is_backward
 from hlotext.lint.unrolling import alternates, is_stacked, joins_parts, keeps_copies, written_beside
-from hlotext.lint.values import Value, entered, result_elements
+from hlotext.lint.values import Value, changed_bytes, entered, result_elements
 from hlotext.lint.wording import every_round
 
 _LITTLE = 0.5
@@ -35,7 +36,14 @@ _REORDER = (
     "leave the rows in place, and store which row each one continues (for beam search, a table of ancestors), to "
     "look rows up where they are read; or reorder only when the order changes (lax.cond)"
 )
+_OUTPUT = (
+    "return what each iteration writes as an output of lax.scan, which stacks it, instead of carrying the array and "
+    "writing to it with .at[i].set: then no iteration has a gradient of the whole array"
+)
 _BRANCH = "move the array out of the branch, or nest the loops: a branch copies what it passes through"
+
+_CAUSES = {_SWAP: "state", _OUTPUT: "gradients", _BRANCH: "branches"}
+"""By remedy the name of a cause, of which there is one finding for each loop."""
 
 
 class CarriedCopy(Rule):
@@ -66,6 +74,7 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
         and rounds.slot_of(one) not in shifted
     ]
     branched = [one for branch in _branches(rounds.body) for one in branch if _is_copy(one, context)]
+    carried = [one for one in plain if _is_gradient_of_updates(one, rounds)]
     is_known = rounds.loop not in context.prices.rounds  # a while_loop has no unroll
     beside = written_beside(plain, rounds) if context.backend is Backend.GPU else 0
     is_much = beside > _LITTLE * sum(size_of(one.shape) for one in plain)
@@ -75,25 +84,29 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
         plain = []  # what an iteration writes besides may cost as much when two are done in one
     if not is_known or not alternates(plain, rounds) or keeps_copies(plain, rounds, context):
         plain = []  # no order of the program avoids the copy of what is still read
-    for copies, help_ in ((plain, _SWAP), (branched, _BRANCH)):
+    for copies, help_ in (
+        (carried, _OUTPUT),
+        ([one for one in plain if one not in carried], _SWAP),
+        (branched, _BRANCH),
+    ):
         seconds = context.prices.together(copies)
         if not seconds or not _moves_more_than_it_starts(copies, seconds, context):
             continue
-        if copies is plain:
+        if help_ is _SWAP:
             # What lies between may be written and read once more.
             again = 0.0 if is_much else context.prices.reading(2 * beside) * context.prices.runs(rounds.body)
             # Of two iterations in one, one still copies what is stacked.
             seconds = max(0.0, seconds - again) / (2 if all(map(is_stacked, copies)) else 1)
         first = max(copies, key=lambda one: total_of(one.shape).allocated_bytes)
         size = sum(total_of(one.shape).allocated_bytes for one in copies)
-        is_branch = copies is branched
+        is_branch = help_ is _BRANCH
         # A branch may not be taken, and on TPU copies run beside the rest. What is updated in place is copied for want of an
         # order between reading and writing, which unrolling does not give.
         is_proved = (
             not is_branch
             and not is_much
             and context.backend is not Backend.TPU
-            and not all(_is_updated(one, rounds) for one in copies)
+            and (help_ is _OUTPUT or not all(_is_updated(one, rounds) for one in copies))
         )
         yield Report(
             first,
@@ -104,7 +117,7 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
             seconds=seconds,
             is_proved=is_proved,
             is_at_most=is_much and not is_branch,
-            cause=f"{'branches' if is_branch else 'state'} of {rounds.loop.name}",
+            cause=f"{_CAUSES[help_]} of {rounds.loop.name}",
             covers=frozenset(copies),
             origin=_reader(copies, rounds),
         )
@@ -212,6 +225,20 @@ def _is_updated(copy: Instruction, rounds: Rounds) -> bool:
         else:
             break
     return not value.fusions and rounds.slot_of(value.instruction) == slot
+
+
+def _is_gradient_of_updates(copy: Instruction, rounds: Rounds) -> bool:
+    """True if it copies the gradient of an array that each iteration writes a part of: it is read there, then set to zero."""
+    slot = rounds.slot_of(copy)
+    if slot is None or not _is_updated(copy, rounds):
+        return False
+    made = entered(Value(unmoved(rounds.given[slot]))).instruction
+    return is_backward(made) and _LEAST_PARTS * changed_bytes(unmoved(rounds.given[slot])) <= size_of(
+        copy.shape
+    )
+
+
+_LEAST_PARTS = 8
 
 
 def _feeds(copy: Instruction, moved: Instruction, context: Context) -> bool:

@@ -11,9 +11,9 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.demand import Demand, fraction
 from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import size_of
-from hlotext.lint.rounds import Rounds, parts_of, stepped_rounds
+from hlotext.lint.rounds import Rounds, in_calls, parts_of, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.slots import SMALL, given_in, in_calls, memory_of, stacks, taken_out
+from hlotext.lint.slots import SMALL, given_in, memory_of, stacks, taken_out
 from hlotext.lint.values import VIEWS, Value, behind_views, consumers, is_spread, result_elements
 
 _HALF = 0.5

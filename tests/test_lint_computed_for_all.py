@@ -1,0 +1,246 @@
+# ruff: noqa: E501 - an instruction is a line
+"""Work on every row or element of which few are needed: tables with moments, branches under vmap, rows of edges."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlotext as hlo
+from hlotext import lint
+from hlotext.analysis import Backend
+from tests import support
+
+
+def found(text: str, code: str, chip: str = "", profile: Backend | None = None) -> list[hlo.Diagnostic]:
+    config = lint.Config(**support.SAY_ALL, select=(code,), chip=chip, profile=profile)
+    return list(lint.run(hlo.parse(text), config))
+
+
+MOMENTUM = """HloModule momentum, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  table = f32[1000000,128]{1,0} parameter(0)
+  momentum = f32[1000000,128]{1,0} parameter(1)
+  ids = s32[8192,1]{1,0} parameter(2)
+  w = f32[128,128]{1,0} parameter(3)
+  decay = f32[] constant(0.9)
+  decays = f32[1000000,128]{1,0} broadcast(decay), dimensions={}
+  decayed = f32[1000000,128]{1,0} multiply(momentum, decays)
+  rows = f32[8192,128]{1,0} gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,128}
+  slopes = f32[8192,128]{1,0} dot(rows, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  new = f32[1000000,128]{1,0} scatter(GIVEN, ids, slopes), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add, metadata={op_name="jit(train)/NAME/scatter-add"}
+  updated = f32[1000000,128]{1,0} subtract(table, new)
+  ROOT t = (f32[1000000,128]{1,0}, f32[1000000,128]{1,0}) tuple(updated, new)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "is_said"),
+    [
+        ("decayed", "transpose(jvp())", True),
+        ("momentum", "transpose(jvp())", False),  # no other row of it changes
+        ("decayed", "traces", False),  # sums that decay, and no gradient
+    ],
+)
+def test_moments_of_a_table_whose_gradient_has_few_rows(given: str, name: str, is_said: bool) -> None:
+    reports = found(MOMENTUM.replace("GIVEN", given).replace("NAME", name), "G117")
+    assert [(one.code, "moments" in one.message) for one in reports] == [("G117", True)] * is_said
+
+
+BRANCHES = """HloModule branches, is_scheduled=true
+
+ENTRY main {
+  x = f32[4096,1024]{1,0} parameter(0)
+  w = f32[1024,1024]{1,0} parameter(1)
+  which = pred[4096]{0} parameter(2)
+  index = s32[4096]{0} convert(which)
+  one = s32[] constant(1)
+  ones = s32[4096]{0} broadcast(one), dimensions={}
+  first = pred[4096]{0} compare(index, ones), direction=LT
+  is = pred[4096,1024]{1,0} broadcast(PREDICATE), dimensions={0}
+  product = f32[4096,1024]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  other = f32[4096,1024]{1,0} negate(x)
+  chosen = f32[4096,1024]{1,0} select(is, product, other), metadata={op_name="jit(f)/SCOPE/select_n"}
+  ROOT t = (f32[4096,1024]{1,0}, f32[4096,1024]{1,0}) tuple(chosen, RESULT)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("predicate", "scope", "result", "is_said"),
+    [
+        ("first", "vmap()", "x", True),
+        ("first", "body", "x", False),
+        ("which", "vmap()", "x", False),  # jnp.where
+        ("first", "vmap()", "product", False),  # used for every row
+    ],
+)
+def test_branches_of_a_conditional_under_vmap(predicate: str, scope: str, result: str, is_said: bool) -> None:
+    text = BRANCHES.replace("PREDICATE", predicate).replace("SCOPE", scope).replace("RESULT", result)
+    reports = found(text, "G118")
+    assert [(one.code, one.is_at_most) for one in reports] == [("G118", True)] * is_said
+
+
+EDGES = """HloModule edges, is_scheduled=true
+
+ENTRY main {
+  x = f32[100000,128]{1,0} parameter(0)
+  ends = s32[1600000,1]{1,0} parameter(1)
+  w = f32[128,128]{1,0} parameter(2)
+  slopes = f32[1600000,128]{1,0} parameter(3)
+  rows = f32[1600000,128]{1,0} gather(x, ends), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,128}
+  messages = f32[1600000,128]{1,0} dot(rows, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  gradient = f32[128,128]{1,0} dot(rows, slopes), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  other = f32[1600000,128]{1,0} cosine(READ)
+  ROOT t = (f32[1600000,128]{1,0}, f32[128,128]{1,0}, f32[1600000,128]{1,0}) tuple(messages, gradient, other)
+}
+"""
+
+
+@pytest.mark.parametrize(("read", "is_said"), [("messages", True), ("rows", False)])
+def test_rows_of_edges_that_the_gradient_reads_as_well(read: str, is_said: bool) -> None:
+    reports = found(EDGES.replace("READ", read), "G119")
+    assert ["1 matmul of the gradient" in one.message for one in reports] == [True] * is_said
+
+
+VECTORS = """HloModule vectors, is_scheduled=true
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+fused {
+  x = f32[4096,1024]{1,0} parameter(0)
+  w = f32[512,1024]{1,0} parameter(1)
+  xs = f32[4096,512,1024]{2,1,0} broadcast(x), dimensions={0,2}, metadata={op_name="jit(f)/vmap()/dot_general"}
+  ws = f32[4096,512,1024]{2,1,0} broadcast(w), dimensions={1,2}, metadata={op_name="jit(f)/vmap()/PRIMITIVE"}
+  terms = f32[4096,512,1024]{2,1,0} multiply(xs, ws), metadata={op_name="jit(f)/vmap()/dot_general"}
+  zero = f32[] constant(0)
+  ROOT sums = f32[4096,512]{1,0} reduce(terms, zero), dimensions={2}, to_apply=add, metadata={op_name="jit(f)/vmap()/dot_general"}
+}
+
+ENTRY main {
+  x = f32[4096,1024]{1,0} parameter(0)
+  w = f32[512,1024]{1,0} parameter(1)
+  ROOT y = f32[4096,512]{1,0} fusion(x, w), kind=kInput, calls=fused
+}
+"""
+
+
+@pytest.mark.parametrize(("primitive", "is_said"), [("broadcast_in_dim", True), ("dot_general", False)])
+def test_products_with_a_matrix_that_the_program_broadcasts(primitive: str, is_said: bool) -> None:
+    reports = found(VECTORS.replace("PRIMITIVE", primitive), "G123", "h100", Backend.GPU)
+    assert ["jnp.where" in one.help for one in reports] == [True] * is_said
+
+
+BOTH_ENDS = """HloModule leapfrog, is_scheduled=true
+
+body {
+  state = (s32[], f32[256]{0}, f32[8192,256]{1,0}) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  q = f32[256]{0} get-tuple-element(state), index=1
+  x = f32[8192,256]{1,0} get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  half = f32[] constant(0.5)
+  halves = f32[256,1]{1,0} broadcast(half), dimensions={}
+  more = f32[256]{0} broadcast(half), dimensions={}
+  column = f32[256,1]{1,0} bitcast(q)
+  z = f32[8192,1]{1,0} dot(x, column), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  slope = f32[1,256]{1,0} dot(z, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  kick = f32[256]{0} bitcast(slope)
+  kicked = f32[256,1]{1,0} bitcast(slope)
+  moved_column = f32[256,1]{1,0} multiply(kicked, halves)
+  moved = f32[256]{0} multiply(kick, more)
+  z2 = f32[8192,1]{1,0} dot(x, moved_column), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  slope2 = f32[1,256]{1,0} dot(z2, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  sum = f32[1,256]{1,0} cosine(slope2)
+  ROOT t = (s32[], f32[256]{0}, f32[8192,256]{1,0}) tuple(next, moved, x)
+}
+
+condition {
+  state = (s32[], f32[256]{0}, f32[8192,256]{1,0}) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  limit = s32[] constant(100)
+  ROOT less = pred[] compare(n, limit), direction=LT
+}
+
+run {
+  first = (s32[], f32[256]{0}, f32[8192,256]{1,0}) parameter(0)
+  ROOT loop = (s32[], f32[256]{0}, f32[8192,256]{1,0}) while(first), condition=condition, body=body
+}
+
+ENTRY main {
+  zero = s32[] constant(0)
+  q = f32[256]{0} parameter(0)
+  x = f32[8192,256]{1,0} parameter(1)
+  first = (s32[], f32[256]{0}, f32[8192,256]{1,0}) tuple(zero, q, x)
+  ROOT call = (s32[], f32[256]{0}, f32[8192,256]{1,0}) call(first), to_apply=run
+}
+"""
+
+
+def test_one_number_in_arrays_of_several_shapes_is_the_same() -> None:
+    reports = found(BOTH_ENDS, "G122")
+    assert ["1 more operation" in one.message for one in reports] == [True]
+
+
+CARRIED = """HloModule carried, is_scheduled=true
+
+fused {
+  given = f32[256,128,512]{2,1,0} parameter(0)
+  place = s32[] parameter(1)
+  zero = s32[] constant(0)
+  nothing = f32[] constant(0)
+  none = f32[1,128,512]{2,1,0} broadcast(nothing), dimensions={}
+  ROOT cleared = f32[256,128,512]{2,1,0} dynamic-update-slice(given, none, place, zero, zero), metadata={op_name="jit(f)/NAME/while/body/scatter"}
+}
+
+body {
+  state = (s32[], f32[256,128,512]{2,1,0}, f32[128,512]{1,0}) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  slopes = f32[256,128,512]{2,1,0} get-tuple-element(state), index=1
+  sum = f32[128,512]{1,0} get-tuple-element(state), index=2
+  copied = f32[256,128,512]{2,1,0} copy(slopes)
+  zero = s32[] constant(0)
+  row = f32[1,128,512]{2,1,0} dynamic-slice(copied, n, zero, zero), dynamic_slice_sizes={1,128,512}
+  slope = f32[128,512]{1,0} bitcast(row)
+  more = f32[128,512]{1,0} add(sum, slope)
+  again = f32[256,128,512]{2,1,0} copy(copied)
+  cleared = f32[256,128,512]{2,1,0} fusion(again, n), kind=kLoop, calls=fused
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  ROOT t = (s32[], f32[256,128,512]{2,1,0}, f32[128,512]{1,0}) tuple(next, cleared, more)
+}
+
+condition {
+  state = (s32[], f32[256,128,512]{2,1,0}, f32[128,512]{1,0}) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  limit = s32[] constant(256)
+  ROOT less = pred[] compare(n, limit), direction=LT
+}
+
+ENTRY main {
+  zero = s32[] constant(0)
+  slopes = f32[256,128,512]{2,1,0} parameter(0)
+  sum = f32[128,512]{1,0} parameter(1)
+  first = (s32[], f32[256,128,512]{2,1,0}, f32[128,512]{1,0}) tuple(zero, slopes, sum)
+  loop = (s32[], f32[256,128,512]{2,1,0}, f32[128,512]{1,0}) while(first), condition=condition, body=body
+  ROOT r = f32[128,512]{1,0} get-tuple-element(loop), index=2
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "is_said"), [("transpose(jvp())", True), ("jvp()", False)])
+def test_gradients_of_an_array_that_each_iteration_writes_a_row_of(name: str, is_said: bool) -> None:
+    reports = found(CARRIED.replace("NAME", name), "M111")
+    assert ["output of lax.scan" in one.help for one in reports] == [True] * is_said
