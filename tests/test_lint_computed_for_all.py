@@ -244,3 +244,107 @@ ENTRY main {
 def test_gradients_of_an_array_that_each_iteration_writes_a_row_of(name: str, is_said: bool) -> None:
     reports = found(CARRIED.replace("NAME", name), "M111")
     assert ["output of lax.scan" in one.help for one in reports] == [True] * is_said
+
+
+WINDOWS = """HloModule windows, is_scheduled=true
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+fused {
+  x = f32[262144,4]{1,0} parameter(0)
+  first = s32[262081,64]{1,0} iota(), iota_dimension=0
+  within = s32[262081,64]{1,0} iota(), iota_dimension=1
+  hop = s32[] constant(1)
+  hops = s32[262081,64]{1,0} broadcast(hop), dimensions={}
+  places = s32[262081,64]{1,0} add(first, OTHER)
+  indices = s32[16773184,1]{1,0} bitcast(places)
+  windows = f32[16773184,4]{1,0} gather(x, indices), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,4}
+  ROOT rows = f32[262081,256]{1,0} bitcast(windows)
+}
+
+ENTRY main {
+  x = f32[262144,4]{1,0} parameter(0)
+  w = f32[256,8]{1,0} parameter(1)
+  rows = f32[262081,256]{1,0} fusion(x), kind=kLoop, calls=fused
+  zero = f32[] constant(0)
+  ROOT y = READER
+}
+"""
+PRODUCT = "f32[262081,8]{1,0} dot(rows, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+SUM = "f32[262081]{0} reduce(rows, zero), dimensions={1}, to_apply=add"
+OTHER = "f32[262081,256]{1,0} cosine(rows)"
+
+
+@pytest.mark.parametrize(
+    ("other", "reader", "help_"),
+    [
+        ("within", PRODUCT, "conv_general_dilated"),
+        ("within", SUM, "reduce_window"),
+        ("within", OTHER, ""),
+        ("hops", PRODUCT, ""),  # rows that are not of windows
+    ],
+)
+def test_windows_that_are_gathered(other: str, reader: str, help_: str) -> None:
+    reports = found(WINDOWS.replace("OTHER", other).replace("READER", reader), "M114")
+    assert [help_ in one.help for one in reports] == [True] * bool(help_)
+
+
+SHIFTED = """HloModule shifted, is_scheduled=true
+
+ENTRY main {
+  cache = f32[4096,8,128]{2,1,0} parameter(0)
+  row = f32[1,8,128]{2,1,0} parameter(1)
+  old = f32[4095,8,128]{2,1,0} slice(SOURCE), slice={[1:4096], [0:8], [0:128]}
+  new = f32[4096,8,128]{2,1,0} concatenate(old, row), dimensions={0}, metadata={op_name="jit(step)/concatenate"}
+  ROOT t = (f32[4096,8,128]{2,1,0}) tuple(new)
+}
+"""
+
+
+def test_a_cache_that_is_shifted_to_append_a_row() -> None:
+    (report,) = found(SHIFTED.replace("SOURCE", "cache"), "M113")
+    assert "is shifted and rewritten to append 4.00 KiB" in report.message
+    made = SHIFTED.replace("SOURCE", "made").replace(
+        "  old", "  made = f32[4096,8,128]{2,1,0} cosine(cache)\n  old"
+    )
+    assert not found(made, "M113")
+
+
+FACTORS = """HloModule factors, is_scheduled=true
+
+body {
+  state = (s32[], f32[512,512]{1,0}, f32[512,512]{1,0}) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  lu = f32[512,512]{1,0} get-tuple-element(state), index=1
+  u = f32[512,512]{1,0} get-tuple-element(state), index=2
+  ready = f32[512,512]{1,0} cosine(lu), metadata={op_name="jit(f)/while/body/jit(NAME)/prepare"}
+  more = f32[512,512]{1,0} add(u, ready)
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  ROOT t = (s32[], f32[512,512]{1,0}, f32[512,512]{1,0}) tuple(next, lu, more)
+}
+
+condition {
+  state = (s32[], f32[512,512]{1,0}, f32[512,512]{1,0}) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  limit = s32[] constant(100)
+  ROOT less = pred[] compare(n, limit), direction=LT
+}
+
+ENTRY main {
+  zero = s32[] constant(0)
+  lu = f32[512,512]{1,0} parameter(0)
+  u = f32[512,512]{1,0} parameter(1)
+  first = (s32[], f32[512,512]{1,0}, f32[512,512]{1,0}) tuple(zero, lu, u)
+  ROOT loop = (s32[], f32[512,512]{1,0}, f32[512,512]{1,0}) while(first), condition=condition, body=body
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "is_said"), [("lu_solve", False), ("prepared", True)])
+def test_what_a_solve_prepares_of_its_factors(name: str, is_said: bool) -> None:
+    assert [one.code for one in found(FACTORS.replace("NAME", name), "G116")] == ["G116"] * is_said

@@ -408,6 +408,8 @@ _SOLVERS = frozenset(
     {"cholesky", "det", "eigh", "expm", "inv", "lstsq", "lu", "pinv", "qr", "slogdet", "solve", "svd"}
 )
 """Functions of `jax.numpy.linalg` and `jax.scipy.linalg` that are programs of their own."""
+_OF_FACTORS = frozenset({"cho_solve", "lu_solve"})
+"""Functions of `jax.scipy.linalg` that are given a factorization, and prepare it in every call."""
 _CALLED = re.compile(r"\bjit\((\w+)\)")
 
 
@@ -416,6 +418,12 @@ def is_solvers(instruction: Instruction) -> bool:
     metadata = instruction.metadata
     scopes = metadata.op_name.split("/")[1:] if metadata is not None else []
     return any(name in _SOLVERS for scope in scopes for name in _CALLED.findall(scope))
+
+
+def is_of_factors(instruction: Instruction) -> bool:
+    """True if it prepares a factorization for a solve, which users can do no earlier than in the solve."""
+    metadata = instruction.metadata
+    return metadata is not None and not _OF_FACTORS.isdisjoint(_CALLED.findall(metadata.op_name))
 
 
 # ---- what is computed again

@@ -11,7 +11,13 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.helpers import connected, is_of_fourier_transform, is_of_own_function, size_of
+from hlotext.lint.helpers import (
+    connected,
+    is_of_factors,
+    is_of_fourier_transform,
+    is_of_own_function,
+    size_of,
+)
 from hlotext.lint.moving import moved_array
 from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.repairs import Hoist
@@ -75,7 +81,7 @@ def _reports(
                 seconds[product.whole], sums[product.whole] = time, product
     seconds = {one: time for one, time in seconds.items() if time}
     for group in connected(seconds):
-        if _is_of_tables(group):
+        if _is_of_tables(group) or all(map(is_of_factors, group)):
             continue  # no edit of the program moves what a Fourier transform or a sampler makes of constants
         first = max((one for one in seconds if one in group), key=seconds.__getitem__)
         saved = sum(seconds[one] for one in group) * (count - 1) / count

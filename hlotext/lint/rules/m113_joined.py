@@ -63,18 +63,25 @@ class Joined(Rule):
         if not _is_kept(Value(instruction, fusions)):  # its result is not kept
             return
         made = source(Value(largest, fusions), _SAME)
+        cut = made
+        if made.instruction.opcode == "slice":  # its first elements are dropped
+            made = source(made.operands()[0], _SAME)
         if made.fusions or not comes_from_argument(
             made.instruction, context
         ):  # its largest operand is not an argument
             return
         runs = context.runs((*fusions, instruction)[0])
+        is_shifted = cut is not made
+        wholes = {(*fusions, instruction)[0], *([cut.writer] if is_shifted else [])}
         yield Report(
             instruction,
-            f"{byte_text(size_of(largest.shape))} is rewritten{times(runs)} to append "
+            f"{byte_text(size_of(largest.shape))} is {'shifted and ' if is_shifted else ''}rewritten{times(runs)} to append "
             f"{byte_text(size_of(instruction.shape) - size_of(largest.shape))}",
-            "allocate the array at full size, write into it in place (lax.dynamic_update_slice), and donate it",
+            "write the new part over the oldest (lax.dynamic_update_slice at position % size), and donate the array"
+            if is_shifted
+            else "allocate the array at full size, write into it in place (lax.dynamic_update_slice), and donate it",
             2 * size_of(instruction.shape) * runs,
-            seconds=context.prices.seconds(instruction),
+            seconds=context.prices.together(wholes),
             is_proved=len(largest.shape.dimensions) > 1 if largest.shape is not None else False,
         )
 

@@ -14,6 +14,7 @@ from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.slots import written_at
 from hlotext.lint.values import Value, elements_of, is_spread, source
+from hlotext.lint.windows import gathered_windows
 
 _TIMES = 4
 """Minimum ratio of a broadcast's size to its operand's for a repetition that costs something."""
@@ -56,6 +57,7 @@ class MaterializedBroadcast(Rule):
             yield _report(one, original, factor, readers, context)
         for ahead in computed_ahead(context):
             yield _of_loop(ahead, context)
+        yield from gathered_windows(context)
 
 
 def _report(
@@ -74,6 +76,9 @@ def _report(
         "users could read the array itself",
         _help(one),
         written_bytes(one) * runs,
+        is_proved=False
+        if _primitive(one) in _SCALES
+        else None,  # scaling later is another order of operations
         seconds=max(0.0, prices.seconds(one) * (1 - left if is_turned else 1) + reading),
         spares={one: 1 - left if is_turned else 1.0},  # what it repeats is there already
     )
@@ -116,9 +121,13 @@ _BROADCASTS = frozenset({"broadcast_in_dim", "repeat", "broadcast_to", "reshape"
 """Primitives of JAX that scale by what is broadcast, and of functions that broadcast and do nothing else."""
 
 
+def _primitive(one: Instruction) -> str:
+    return one.metadata.op_name.rpartition("/")[2] if one.metadata is not None else ""
+
+
 def _help(one: Instruction) -> str:
     """Advice by the primitive that the broadcast is part of."""
-    primitive = one.metadata.op_name.rpartition("/")[2] if one.metadata is not None else ""
+    primitive = _primitive(one)
     if primitive in _SCALES:
         return (
             f"{primitive} broadcasts it to scale a matmul operand: where it is constant along the contracted dimension, "

@@ -1,0 +1,142 @@
+"""Overlapping windows of an array that are gathered into one, for matmuls that a convolution would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlotext.analysis import Backend, byte_text
+from hlotext.analysis.formatting import pluralize
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.helpers import fusions_around, size_of, times
+from hlotext.lint.products import SAME, Product, products
+from hlotext.lint.rounds import parts_of
+from hlotext.lint.rule import Context, Report
+from hlotext.lint.selectors import written
+from hlotext.lint.values import Value, consumers, elements_of, entered, is_counted, is_spread, source
+
+_LEAST = 4
+"""Minimum number of windows that each element is in."""
+_MOST_STEPS = 40
+_PASSED = ELEMENTWISE | traits.REPEATS_ELEMENTS
+
+
+def gathered_windows(context: Context) -> Iterator[Report]:
+    """Reports windows that are gathered and written for matmuls: convolutions read the array itself.
+
+    Not on TPU, where a convolution of few features pads them as the gathered windows are not.
+    """
+    if context.backend is Backend.TPU:
+        return
+    arrays: dict[Instruction, Value] = {}
+    every: dict[Instruction, Product] = {}
+    for product in products(context):
+        every[product.whole] = product
+        for operand, origin in zip(product.operands, product.origins, strict=True):
+            array, whole = written(operand), _windowed(origin)
+            if array is not None and whole is not None:
+                arrays[array] = whole
+    for gather in context.census.by_opcode.get("gather", ()):
+        value = Value(gather, fusions_around(gather, context))
+        if value.writer not in arrays and (whole := _windowed(value)) is not None:
+            yield from _of_sums(value.writer, whole.instruction, context)
+    for array, whole in arrays.items():
+        readers = {user.writer for user, _ in consumers(Value(array), SAME)}
+        readers_found = [every[one] for one in every if one in readers]
+        if len(readers_found) == len(readers):
+            yield from _report(array, whole.instruction, readers_found, context)
+
+
+def _report(
+    array: Instruction, whole: Instruction, readers: list[Product], context: Context
+) -> Iterator[Report]:
+    count = elements_of(array.shape) // max(1, elements_of(whole.shape))
+    if count < _LEAST or any(one.batch != 1 for one in readers):
+        return
+    prices = context.prices
+    saved = prices.together({array, *(one.whole for one in readers)})
+    for one in readers:
+        least = prices.own_least.get(one.whole)
+        other = sum(size_of(operand.shape) for operand in one.whole.operands) - size_of(array.shape)
+        read = prices.reading(size_of(whole.shape) + max(0, other) + size_of(one.dot.shape))
+        saved -= max((least.compute or 0.0) if least is not None else 0.0, read) * context.runs(one.whole)
+    if saved > 0:
+        yield Report(
+            array,
+            f"overlapping windows are gathered into an array of {byte_text(size_of(array.shape))}"
+            f"{times(context.runs(array))}, {count:,} times the size of the array that they are taken from, for "
+            f"{'a matmul' if len(readers) == 1 else pluralize(len(readers), 'matmul')}",
+            "use a convolution (jax.lax.conv_general_dilated, jnp.convolve): it reads the windows from the array itself",
+            2 * size_of(array.shape) * context.runs(array),
+            seconds=saved,
+            spares={array: 1.0},
+            covers=frozenset({array, *(one.whole for one in readers)}),
+        )
+
+
+def _of_sums(array: Instruction, whole: Instruction, context: Context) -> Iterator[Report]:
+    """Windows that are written only to be reduced."""
+    count = elements_of(array.shape) // max(1, elements_of(whole.shape))
+    readers = {user.writer for user, _ in consumers(Value(array), SAME)}
+    opcodes = [{part.opcode for part in parts_of(one)} for one in readers]
+    if count < _LEAST or not readers or not all(map(_only_reduce, opcodes)):
+        return
+    prices = context.prices
+    saved = prices.together({array, *readers})
+    for one in readers:
+        least = prices.own_least.get(one)
+        read = prices.reading(size_of(whole.shape) + size_of(one.shape))
+        saved -= max((least.compute or 0.0) if least is not None else 0.0, read) * context.runs(one)
+    if saved > 0:
+        yield Report(
+            array,
+            f"overlapping windows are gathered into an array of {byte_text(size_of(array.shape))}"
+            f"{times(context.runs(array))}, {count:,} times the size of the array that they are taken from, only to be "
+            "reduced",
+            "use jax.lax.reduce_window, which reads the windows from the array itself, or add up shifted slices",
+            2 * size_of(array.shape) * context.runs(array),
+            seconds=saved,
+            spares={array: 1.0},
+            covers=frozenset({array, *readers}),
+            is_proved=False,  # what is computed of each window may need all of it
+        )
+
+
+def _only_reduce(opcodes: set[str]) -> bool:
+    return not opcodes.isdisjoint(traits.REDUCTIONS) and opcodes.isdisjoint(traits.CONTRACTIONS)
+
+
+def _windowed(value: Value) -> Value | None:
+    """The array whose overlapping windows a value holds, along one dimension or several; None if it holds none."""
+    found: Value | None = None
+    for _ in range(_MOST_STEPS):
+        value = source(value, SAME)
+        one = value.instruction
+        if one.opcode == "select":  # what stands for elements out of bounds
+            rest = [operand for operand in value.operands()[1:] if not is_spread(operand.instruction)]
+            if len(rest) != 1:
+                break
+            value = rest[0]
+        elif one.opcode == "gather" and _are_of_windows(value.operands()[1]):
+            found = value = source(value.operands()[0], SAME)
+        else:
+            break
+    return found
+
+
+def _are_of_windows(indices: Value) -> bool:
+    """True if indices are sums of two positions: that of the window, and that within it."""
+    if not is_counted(indices):
+        return False
+    pending, seen = [indices], {indices}
+    while pending and len(seen) < _MOST_STEPS:
+        value = entered(pending.pop())
+        operands = value.operands() if value.instruction.opcode in _PASSED else []
+        parts = [source(one, traits.REPEATS_ELEMENTS).instruction.opcode for one in operands]
+        if value.instruction.opcode == "add" and "constant" not in parts:
+            return True
+        new = [one for one in operands if one not in seen]
+        seen.update(new)
+        pending += new
+    return False
