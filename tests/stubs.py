@@ -267,25 +267,12 @@ def rule_rows() -> str:
 def _row(kind: type[Rule]) -> str:
     """A row of the table. A merged rule finds something where one of its parts does."""
     parts = kind.parts if issubclass(kind, MergedRule) else (kind,)
-    needs = dict.fromkeys(map(_needs, parts))
+    needs = dict.fromkeys(part.needs() for part in parts)
     texts = [_text("RuleNeeds", [], attrs.asdict(one), RuleNeeds) for one in needs]
     values = {"is_default": kind.is_default, "former": kind.former}
     first = [repr(kind.__module__.rpartition(".")[2]), repr(kind.__name__)]
     last = [f"needs=({', '.join(texts)},)"] if RuleNeeds() not in needs else []
     return _text("RuleRow", first, values, RuleRow, last)
-
-
-def _needs(part: type[Rule]) -> RuleNeeds:
-    """Its conditions; one that looks at nothing but instructions needs one of these."""
-    is_by_instruction = not part.needs_any and part.check_module is Rule.check_module
-    return RuleNeeds(
-        part.needs_optimized,
-        part.needs_schedule,
-        part.needs_partitions,
-        part.needs_communication,
-        " ".join(sorted(backend.value for backend in part.backends)),
-        " ".join(sorted(part.opcodes if is_by_instruction else part.needs_any)),
-    )
 
 
 def _text(name: str, first: list[str], values: dict[str, Any], kind: type, last: Sequence[str] = ()) -> str:

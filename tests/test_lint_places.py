@@ -105,6 +105,9 @@ ENTRY e {
         ("M105", lint.Config(), "nothing is rematerialized"),
         ("M108", lint.Config(extend_select=("M108",)), "the rule"),
         ("S105", lint.Config(), "is for gpu, and this module is for cpu"),
+        ("C110", lint.Config(), "needs several partitions, and this module has 1"),
+        ("C101", lint.Config(), "the module has no communication"),
+        ("G117", lint.Config(), "the module has no scatter"),
     ],
 )
 def test_silence_is_explained(code: str, config: lint.Config, reason: str) -> None:
@@ -157,9 +160,7 @@ def test_the_condition_that_failed_is_named() -> None:
     assert silence.details == ()
     sharded = (support.CORPUS / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt").read_text()
     (silence,) = lint.explain_silence(Source(sharded), "C110")
-    assert silence.reason == (
-        "the rule does not apply because the module runs on one device (1 device, below the minimum of 2 devices)"
-    )
+    assert silence.reason == "the rule needs several partitions, and this module has 1"
 
 
 def test_a_quantity_is_told_with_its_bound() -> None:

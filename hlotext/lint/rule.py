@@ -33,6 +33,7 @@ from hlotext.lint.alike_fusions import alike
 from hlotext.lint.checkout import Checkout
 from hlotext.lint.fitting import Excess, excess_of
 from hlotext.lint.price import Prices, prices_of
+from hlotext.lint.rule_row import RuleNeeds
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -232,15 +233,6 @@ class Context:
         by_opcode = self.census.by_opcode
         return sum(self.flops(one) for opcode in ("dot", "convolution") for one in by_opcode.get(opcode, ()))
 
-    def loop_inside(self, loop: Instruction) -> bool:
-        """Returns True if the body of a loop contains another loop."""
-        body = loop.attributes.get("body")
-        return (
-            any(self.loop_around(other.computation) is loop for other, _ in self.graph.loops())
-            if body
-            else False
-        )
-
     def is_stepped(self, instruction: Instruction) -> bool:
         """Returns True if an instruction executes individually, rather than in a fusion or reducer."""
         return instruction.computation in self.graph.stepped
@@ -364,13 +356,22 @@ class Rule:
     needs_communication: ClassVar[bool] = False
     """True if the rule needs a module with communication."""
 
+    @classmethod
+    def needs(cls) -> RuleNeeds:
+        """The conditions above; a rule that checks single instructions only needs one with its opcodes."""
+        is_by_instruction = not cls.needs_any and cls.check_module is Rule.check_module
+        return RuleNeeds(
+            cls.needs_optimized,
+            cls.needs_schedule,
+            cls.needs_partitions,
+            cls.needs_communication,
+            " ".join(sorted(one.value for one in cls.backends)),
+            " ".join(sorted(cls.opcodes if is_by_instruction else cls.needs_any)),
+        )
+
     def applies_to(self, context: Context) -> bool:
-        """Returns True if the rule applies to the platform and stage of a module."""
-        if self.needs_optimized and not context.is_optimized:
-            return False
-        if self.needs_schedule and not context.module.is_scheduled:
-            return False
-        return not self.backends or context.backend in self.backends
+        """Returns True if the rule applies to a module of this kind."""
+        return self.needs().unmet(context) is None
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         """Yields reports about an instruction with one of the rule's opcodes."""

@@ -27,20 +27,23 @@ class RuleNeeds:
     needs_any: frozenset[str] = attrs.field(default="", converter=_words)
     """Opcodes, separated in the same way."""
 
-    def hold(self, context: Context) -> bool:
-        """True if a module meets them."""
-        if self.needs_optimized and not context.is_optimized:
-            return False
-        module = context.module
+    def unmet(self, context: Context) -> str | None:
+        """The first condition that a module does not meet, in words; None if it meets all."""
+        module, backend = context.module, context.backend
+        if self.backends and (backend is None or backend.value not in self.backends):
+            meant, its = " and ".join(sorted(self.backends)), backend.value if backend else "unknown"
+            return f"the rule is for {meant}, and this module is for {its} (--profile overrides this)"
         if self.needs_schedule and not module.is_scheduled:
-            return False
+            return "the rule needs a scheduled module, as after the last pass"
+        if self.needs_optimized and not context.is_optimized:
+            return "the rule needs an optimized module"
         if self.needs_partitions and module.attributes.get("num_partitions", 1) == 1:
-            return False
-        if self.backends and (context.backend is None or context.backend.value not in self.backends):
-            return False
+            return "the rule needs several partitions, and this module has 1"
         if self.needs_any and self.needs_any.isdisjoint(context.census.by_opcode):
-            return False
-        return bool(context.communications) if self.needs_communication else True
+            return f"the module has no {' or '.join(sorted(self.needs_any))}"
+        if self.needs_communication and not context.communications:
+            return "the module has no communication"
+        return None
 
 
 @attrs.frozen
@@ -59,6 +62,6 @@ class RuleRow:
     def may_apply(self, context: Context) -> bool:
         """False if the rule finds nothing in a module of this kind, so that it need not be imported."""
         try:
-            return not self.needs or any(needs.hold(context) for needs in self.needs)
+            return not self.needs or any(needs.unmet(context) is None for needs in self.needs)
         except Exception:  # of an ill-formed module the rule itself fails, and is reported
             return True

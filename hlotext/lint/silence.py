@@ -75,7 +75,7 @@ def _silence(module: Module, code: str, config: Config, compilation: Compilation
             _told(run(module, alone, compilation=compilation)),
         )
     context = make_context(module, config.profile, None, config.chip, config.trips, compilation)
-    if (why := _not_for(rule, context.backend.value if context.backend else "unknown", module)) is not None:
+    if (why := rule.needs().unmet(context)) is not None:
         return Silence(module.name, why)
     made = rule(**settable(rule, config.rules.get(code, {})))
     if not made.applies_to(context):
@@ -106,18 +106,6 @@ def _silence(module: Module, code: str, config: Config, compilation: Compilation
     if any(finding.code == INTERNAL for finding in run(module, alone, compilation=compilation)):
         return Silence(module.name, "the rule failed: rerun with --debug")
     return _at_its_conditions(made, context)
-
-
-def _not_for(rule: type[Rule], backend: str, module: Module) -> str | None:
-    """The condition of the rule that a module does not meet."""
-    if rule.backends and backend not in {one.value for one in rule.backends}:
-        meant = " and ".join(sorted(one.value for one in rule.backends))
-        return f"the rule is for {meant}, and this module is for {backend} (--profile overrides this)"
-    if rule.needs_schedule and not module.is_scheduled:
-        return "the rule needs a scheduled module, as after the last pass"
-    if rule.needs_optimized and not make_context(module).is_optimized:
-        return "the rule needs an optimized module"
-    return None
 
 
 def _lowest(rule: type[Rule]) -> dict[str, Any]:
