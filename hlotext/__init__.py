@@ -164,10 +164,10 @@ __all__ = [
 
 
 def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>", only: bool = False) -> Module:
-    """Parses a module: with or without a header, or a single op line. Of several modules, returns the first.
+    """Parses a module, with or without a header, or a single op line. Returns the first of several modules.
 
-    Bytes may also be a serialized proto, and text protobuf's JSON of one (both need `hlotext[proto]`), compressed or
-    not. `str(module)` reproduces the text byte for byte; bytes that are not UTF-8 become surrogates.
+    Bytes may also be a serialized proto, and text may be the JSON of a proto (both need `hlotext[proto]`). Bytes may be
+    compressed. `str(module)` reproduces the text byte for byte; bytes that are not UTF-8 become surrogates.
 
     Args:
         text: The text or bytes.

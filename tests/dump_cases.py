@@ -10,7 +10,7 @@ from tests.support import DATA
 
 DUMPS = DATA / "dumps"
 TAGGED = sorted(path.name.removesuffix(".tar.xz") for path in DUMPS.glob("*.tagged.tar.xz"))
-"""Folders with `truth.json`: for instructions of the final text, those before optimization that they come from.
+"""Folders with `truth.json`: for instructions of the final HLO, those before optimization that they come from.
 
 Every operation of these programs was compiled with a source line of its own, which says where it ended up; then the
 lines were

@@ -1,10 +1,10 @@
 """Fifty builds of a program as JAX compiles them, for the nightly page: `python -m tests.nightly_builds DIR [BUILDS]`.
 
-Each build is a folder with the final texts of two models, compiled for eight devices of the CPU from a source that changes
-in ways that no figure shows: lines move, a constant is another. Two changes are worse: from build 20 on the step returns the
-activations of all layers, which then live to its end; from build 35 on a constraint replicates what was sharded, which takes
-an all-gather. Three builds are broken: a text that ends early, an empty one, one that is no text. With fewer builds they are
-at the same parts of the way. `test_nightly.py` reads them.
+Each build is a folder with the final modules of two models, compiled for eight devices of the CPU from a source that
+changes in ways that no figure shows: lines move, a constant is another. Two changes are worse: from build 20 on the
+step returns the activations of all layers, which then live to its end; from build 35 on a constraint replicates what
+was sharded, which takes an all-gather. Three builds are broken: a text that ends early, an empty one, one that is no
+text. With fewer builds they are at the same parts of the way. `test_nightly.py` reads them.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def test_other_devices_are_not_judged(header: str) -> None:
 
 
 def test_a_partitioned_text_tells_only_with_the_shardings_of_all_arguments() -> None:
-    """JAX 0.12 writes none in final texts: a mesh in the groups of collectives does not tell how arguments are cut."""
+    """JAX 0.12 writes none in final modules: a mesh in the groups of collectives does not tell how arguments are cut."""
     header = "num_partitions=4, is_scheduled=true"
     assert alike_devices(program(ROWS, header=header)) == BOTH
     bare = str(program(ROWS, header=header)).replace(", sharding={replicated}", "")
@@ -131,7 +131,7 @@ def test_messages_name_the_axis_or_count_the_devices() -> None:
 
 
 def test_a_folder_tells_it_of_a_final_text_without_shardings(tmp_path: Path) -> None:
-    """The program before optimization has the shardings, the final text the cost."""
+    """The program before optimization has the shardings, the final HLO the cost."""
     before = str(program(ROWS, y="dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}"))
     after = """HloModule m, is_scheduled=true, num_partitions=4
 

@@ -451,7 +451,7 @@ def test_what_is_counted_is_changes_and_the_dashed_line_is_named() -> None:
     """A figure that rose twice is two changes for the worse, above the last good build in one figure."""
     text = builds_page(made([5, 7, 9]))
     assert "changes for the worse, most recently in 2" in text
-    assert "in 1 figure." in text
+    assert "in 1 metric." in text
     assert '<line class="good"' in text
     assert ">trend, dashed: baseline</th>" in text
 

@@ -53,7 +53,7 @@ def test_time() -> None:
     ("arguments", "problem"),
     [
         (["--chip", "v99"], "no chip is named"),
-        (["--chip", "v5e", "--set", "speed=3"], "no figure 'speed'"),
+        (["--chip", "v5e", "--set", "speed=3"], "no property 'speed'"),
         (["--chip", "v5e", "--set", "bandwidth"], "NAME=NUMBER"),
         (["--chip", "v5e", "--mesh", "x=3"], "3 devices"),
         (["--chip", "nothing.toml"], "cannot be read"),
@@ -255,7 +255,7 @@ ENTRY e {
     path = tmp_path / "m.txt"
     path.write_text(text)
     shown = " ".join(run("cost", str(path), "--time", "--chip", "v5e").output.split())
-    assert "core and copies share the memory bandwidth, but each is given all of it" in shown
+    assert "core and copies share the memory bandwidth, but each is modeled with all of it" in shown
 
 
 PRODUCT = """HloModule m, is_scheduled=true

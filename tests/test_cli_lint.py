@@ -243,7 +243,7 @@ def test_what_does_not_fit_is_an_error(tmp_path: Path) -> None:
     assert told in run("memory", file, "--chip", "v5e").stdout
     found = run("lint", file, "--chip", "v5e", "--fail-on", "share>3%", "--quiet")
     assert found.exit_code == 1
-    assert f"error[M118]: the module does not fit into the memory of v5e: {told}" in found.stdout
+    assert f"error[M118]: the module does not fit in the memory of v5e: {told}" in found.stdout
     for arguments in (
         (file,),
         (file, "--chip", "v5p"),

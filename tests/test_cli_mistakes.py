@@ -269,7 +269,7 @@ def test_programs_that_are_not_builds_of_one_are_said_to_be_so(tmp_path: Path) -
     other = STEP.replace(b"HloModule m", b"HloModule n").replace(b" p =", b" q =").replace(b"(p)", b"(q)")
     (tmp_path / "b.txt").write_bytes(other)
     shown = run("diff", tmp_path / "a.txt", tmp_path / "b.txt").stdout
-    assert "probably not two builds of one program" in shown
+    assert "probably not builds of the same program" in shown
     (tmp_path / "c.txt").write_bytes(STEP.replace(b"negate(", b"abs("))
     ended = run("diff", tmp_path / "a.txt", tmp_path / "c.txt", "--fail-on", "abs+0.5KiB,negate")
     assert "probably" not in ended.stdout

@@ -294,7 +294,7 @@ def test_a_given_mesh_is_compared_with_the_programs_own(tmp_path: Path) -> None:
 
 
 def test_a_given_mesh_is_compared_or_said_not_to_be(tmp_path: Path) -> None:
-    """Without collectives too; a final text alone has lost the names."""
+    """Without collectives too; the final HLO alone has lost the names."""
     program = """HloModule jit_f, num_partitions=4
 
 ENTRY e {

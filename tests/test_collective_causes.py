@@ -1,6 +1,6 @@
 """Why collectives are there: against compilations whose operations had names of their own.
 
-`tests/data/collectives` holds dump folders with `truth.json`: for each collective of the final text the ones of the
+`tests/data/collectives` holds dump folders with `truth.json`: for each collective of the final HLO the ones of the
 partitioner (`parts`), and for these the cause, the operation, the tensor, its sharding and the one that was wanted.
 """
 
@@ -287,7 +287,7 @@ def test_without_a_final_text(tmp_path: Path) -> None:
     assert compilation.last is not None
     Path(compilation.last.path).unlink()
     compilation = dumps.open(tmp_path).compilations[0]
-    with pytest.raises(LookupError, match="no final text"):
+    with pytest.raises(LookupError, match="no final HLO"):
         compilation.collectives()
 
 
@@ -1053,7 +1053,7 @@ def test_what_only_rearranges_needs_no_sharding() -> None:
 
 
 def test_the_reader_of_a_gathered_argument_is_not_told_without_the_program() -> None:
-    """A constraint between the two leaves no operation in the final text."""
+    """A constraint between the two leaves no operation in the final HLO."""
     _, gather = dumps.collectives.of_module(hlo.parse(RENAMED))
     assert (gather.why, gather.confidence) == ("because x is needed in a different sharding", "low")
     named = RENAMED.replace("jit(f)/neg", "jit(f)/sharding_constraint")

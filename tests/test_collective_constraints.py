@@ -1,4 +1,4 @@
-"""Collectives that constraints of the program ask for, told by the program and the final text alone."""
+"""Collectives that constraints of the program ask for, told by the program and the final HLO alone."""
 
 from __future__ import annotations
 

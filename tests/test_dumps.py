@@ -263,7 +263,7 @@ def test_two_processes_in_one_folder(tmp_path: Path) -> None:
 
 
 def test_texts_of_modules(tmp_path: Path) -> None:
-    """Of each compilation the final text, and nothing that is no module."""
+    """Of each compilation the final HLO, and nothing that is no module."""
     folder = unpacked("gpu.loops", tmp_path)
     write(folder, "module_0009.jit_dead.before_optimizations.txt", "mine.after_optimizations.txt")
     found = [Path(text.path).name for text in dumps.module_texts([folder])]
@@ -352,7 +352,7 @@ def test_twenty_thousand_files(tmp_path: Path) -> None:
     "folder", ["cpu.donation.cpu_1", "gpu.mlp_train.h100_1x1x1", "tpu.donation.v5e_2x2x1"]
 )
 def test_memory_as_the_files_of_a_dump_say(folder: str) -> None:
-    """Allocations and lives of XLA's own files, on the final text."""
+    """Allocations and lives of XLA's own files, on the final HLO."""
     [found] = dumps.open(DUMPS.parent / "memory" / folder).compilations
     read = found.memory
     assert read is not None

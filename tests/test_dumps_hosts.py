@@ -328,7 +328,7 @@ def test_nothing_waits_for_a_module_without_collectives(folder: Path) -> None:
     assert "no host waits" in finding.message
     for path in folder.glob("*/*after*"):
         path.unlink()
-    assert "unknown without a final text" in dumps.hosts([folder]).findings[0].message
+    assert "unknown without the final HLO" in dumps.hosts([folder]).findings[0].message
 
 
 @pytest.mark.parametrize(

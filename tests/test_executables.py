@@ -36,7 +36,7 @@ def parts(folder: Path, files: dict[str, str]) -> dict[str, compiler.ExecutableP
         ({GPU: TEXT}, "kernels", "no PTX"),
         ({CPU: TEXT}, "kernels", "no object files"),
         ({"before_optimizations.txt": TEXT}, "kernels", "no code"),
-        ({"before_optimizations.txt": TEXT}, "program", "no final text"),
+        ({"before_optimizations.txt": TEXT}, "program", "no final HLO"),
         ({"before_optimizations.txt": TEXT}, "buffers", "no scheduled text"),
         ({"before_optimizations.txt": TEXT}, "thunks", "neither an XLA thunk list"),
     ],

@@ -1,6 +1,6 @@
 """One identity across all passes: against the compiler's own log of what it replaced, cloned and created.
 
-`tests/data/identity` holds dump folders with `truth.json`: for instructions of the final text the steps that brought the
+`tests/data/identity` holds dump folders with `truth.json`: for instructions of the final HLO the steps that brought the
 operation (`cause`), the owner of each step, and what of the program it was made of (`ancestors`, `line`, `body`).
 """
 
@@ -40,7 +40,7 @@ def unpacked(name: str, target: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def compilation(folder: Path) -> dumps.Compilation:
-    """The compilation that has a final text."""
+    """The compilation that has the final HLO."""
     return next(c for c in dumps.open(folder).compilations if c.after is not None)
 
 

@@ -365,8 +365,8 @@ FOLDERS = support.DATA / "collectives"
 def test_a_reshard_is_told_with_the_annotation_that_spares_it(
     name: str, tensor: str, suggested: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a folder, packed or not: tensor, both shardings, what to write. The final text alone tells nothing for sure, so that
-    no cause is looked for."""
+    """Of a folder, packed or not: tensor, both shardings, what to write. The final HLO alone tells nothing for sure, so
+    that no cause is looked for."""
     config = lint.Config(select=("C111",), **support.SAY_ALL)
     packed = FOLDERS / f"{name}.tar.xz"
     with tarfile.open(packed) as archive:
@@ -420,7 +420,7 @@ def test_of_a_gather_then_sliced_what_still_moves_is_not_saved(place: str, saved
 def test_the_constraint_that_asks_for_a_gather_is_named_by_whichever_rule_finds_the_gather(
     tmp_path: Path,
 ) -> None:
-    """Compiled by XLA 0.12 for four GPUs: the final text has no operation of `with_sharding_constraint(h, P())`."""
+    """Compiled by XLA 0.12 for four GPUs: the final HLO has no operation of `with_sharding_constraint(h, P())`."""
     config = lint.Config(select=("C108", "C111"), **support.SAY_ALL)
     with tarfile.open(support.DATA / "lint" / "gpu.constraint_replicates.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")

@@ -77,7 +77,7 @@ def agree(shown: list[dict[str, Any]], told: list[Mapping[str, Any]], *keys: str
 
 
 def module_of(path: Path, tmp_path: Path) -> Path:
-    """The final text of a packed folder as a file, for commands that take files."""
+    """The final HLO of a packed folder as a file, for commands that take files."""
     module = report_input(path).module
     # Under its own name, which tells that it was dumped and so how old the XLA is.
     place = tmp_path / Path(module.source.name if module.source is not None else "module.txt").name
@@ -835,7 +835,7 @@ def test_the_first_screen_answers_what_is_large_and_what_is_slow() -> None:
     steps = found["a-schedule-path"].records()[:3]
     assert path == [{name: step[name] for name in path[0]} for step in steps]
     bare = Page(report_page(report_input(NO_CHIP)))
-    assert "the text does not name the chip; set --chip" in bare.text
+    assert "the module does not name its chip; set --chip" in bare.text
     assert "a-answers-path" not in bare.tables
     assert "Python lines that move the most bytes, with their flops" in bare.text
     assert "Slowest Python lines, by time on the critical path" in page(TPU, "v5e").text

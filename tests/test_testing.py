@@ -405,7 +405,7 @@ ENTRY e {
 
 
 def test_collectives_say_why(tmp_path: Path) -> None:
-    """From the final text alone, and from the dump folder that it lies in."""
+    """From the final HLO alone, and from the dump folder that it lies in."""
     with tarfile.open(support.DATA / "collectives" / "cpu_0.12.mlp_second_wrong.shardy.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     (path,) = tmp_path.glob("*cpu_after_optimizations.txt")

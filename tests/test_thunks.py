@@ -1,6 +1,7 @@
-"""Thunks: predicted from the final text as XLA emitted them, read from what XLA wrote, captured as XLA captured them.
+"""Thunks: predicted from the final HLO as XLA emitted them, read from what XLA wrote, captured as XLA captured them.
 
-`tests/data/thunks` holds dump folders, packed; `rows.*` are made by hand, one instruction for each row that no dump shows.
+`tests/data/thunks` holds dump folders, packed; `rows.*` are made by hand, one instruction for each row that no dump
+shows.
 """
 
 from __future__ import annotations
@@ -313,7 +314,7 @@ def test_modules_without_thunks_are_refused_with_the_reason() -> None:
 
 
 def test_an_opcode_without_thunk_is_noted() -> None:
-    """What XLA would refuse in a final text."""
+    """What XLA would refuse in the final HLO."""
     text = """HloModule m, is_scheduled=true
 
 ENTRY e {

@@ -166,7 +166,7 @@ def test_show_says_kernels_and_devices(tmp_path: Path) -> None:
     assert (row["name"], row["count"], row["devices"], row["launches"]) == ("conv.1", 16, 4, 16)
     text = run("show", path).stdout
     assert "kernels  devices     sum    mean     max  launches  launching" in text
-    assert "jit_step: measured on 4 devices (sum, mean and maximum of them), summed over runs" in text
+    assert "jit_step: measured on 4 devices (sum, mean and maximum over devices), summed over runs" in text
     assert "times run" not in text
     path.write_bytes(on_gpus(1))
     text = run("show", path).stdout

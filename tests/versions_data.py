@@ -35,7 +35,7 @@ def unpacked(archive: Path, place: Path) -> tuple[Path, dict[str, Any]]:
 
 @attrs.frozen
 class Finished:
-    """A compilation with a final text."""
+    """A compilation with the final HLO."""
 
     compilation: dumps.Compilation
     module: hlo.Module
@@ -44,8 +44,8 @@ class Finished:
 
 
 def finished(root: Path) -> Finished:
-    """The compilation of a folder that has a final text."""
+    """The compilation of a folder that has the final HLO."""
     for compilation in dumps.open(root):
         if compilation.last is not None:
             return Finished(compilation, compilation.last.module, compilation.last.path, compilation.age)
-    raise AssertionError(f"{root} holds no final text")
+    raise AssertionError(f"{root} holds no final HLO")

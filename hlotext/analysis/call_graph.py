@@ -40,8 +40,7 @@ SEQUENTIAL_USES = frozenset({LOOP_BODY, LOOP_CONDITION, BRANCH, CALLED})
 
 
 MOST_RUNS = 1 << 63
-"""Maximum execution count; larger ones are reported as unknown: no machine runs so often, and a float may not hold it.
-"""
+"""Maximum execution count; larger ones are reported as unknown: no machine runs so often, and a float may not hold it."""
 
 
 @attrs.define(
@@ -297,8 +296,8 @@ def _runs(
     trips: Mapping[tuple[Computation, int], int | None],
     per_branch: int | None = None,
 ) -> dict[Computation, int | None]:
-    """Execution count of each computation; `order` has callers before callees. `per_branch` is how often each branch is
-    taken when a conditional runs, which the text does not say.
+    """Execution count of each computation; `order` has callers before callees. `per_branch` is how often each branch is taken
+    when a conditional runs, which the text does not say.
     """
     runs: dict[Computation, int | None] = {entry: 1}
     for computation in order:

@@ -105,7 +105,7 @@ def numbered(module: Module) -> Mapping[Instruction, int]:
 
 @fact
 def distinct_shapes(module: Module) -> Collection[Shape]:
-    """The shapes of all instructions, each once. Equal ones are nearly always one object: by equality takes several
-    times as long, and of the few that are not both are here."""
+    """The shapes of all instructions, each once. Equal ones are nearly always one object: by equality takes several times
+    as long, and of the few that are not both are here."""
     heads = {id(one._head): one._head for c in module.computations for one in c._instructions}
     return {id(head.shape): head.shape for head in heads.values() if head.shape is not None}.values()

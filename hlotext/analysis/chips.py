@@ -388,7 +388,7 @@ def with_figures(base: Chip, figures: Mapping[str, Any], source: str = USER) -> 
             rates = attrs.evolve(rates, **changes)
         else:
             known = ", ".join((*_PEAKS, *_SETTABLE, "memory_bytes"))
-            raise ValueError(f"a chip has no figure {name!r}; known: {known}")
+            raise ValueError(f"a chip has no property {name!r}; known: {known}")
     return attrs.evolve(base, rates=rates, memory_bytes=memory, usable=usable)
 
 

@@ -53,7 +53,7 @@ class Communication:
     is_pair: bool
     """True for a start/done pair, even if `is_sync` makes it execute synchronously."""
     fusion_call: CallEdge | None
-    """The call edge of the fusion that contains it."""
+    """The call edge of the fusion that contains the communication; None if it is not fused."""
     loop_call: CallEdge | None
     """The call edge of the innermost while that contains it."""
     groups: ReplicaGroups | None
@@ -88,12 +88,12 @@ class Communication:
 
     @property
     def fusion(self) -> Instruction | None:
-        """The fusion that contains it, or None if it is not fused."""
+        """The fusion that contains the communication, or None if it is not fused."""
         return self.fusion_call.caller if self.fusion_call is not None else None
 
     @property
     def loop(self) -> Instruction | None:
-        """The innermost while that contains it, or None outside loops."""
+        """The innermost while that contains the communication, or None outside loops."""
         return self.loop_call.caller if self.loop_call is not None else None
 
     @property
@@ -284,8 +284,8 @@ def link_of(kind: str) -> Interconnect:
 
 
 def _sent_shapes(instruction: Instruction) -> Sequence[Shape | None]:
-    """Shapes of the operands that are data: of a ragged-all-to-all the first, the others being output, offsets and
-    sizes; of an in-place collective-permute the slices."""
+    """Shapes of the operands that are data: of a ragged-all-to-all the first, the others being output, offsets and sizes; of
+    an in-place collective-permute the slices."""
     slices = slice_shapes(instruction)
     if slices is not None:
         return slices
@@ -300,8 +300,7 @@ class Surroundings:
     wrapping: CallEdge | None
     """The call by the `async-start` whose body it is, which then names it."""
     is_wrapped: bool
-    """True if it runs inside an `async-start`; in a computation that an asynchronous `call` runs it keeps its own name.
-    """
+    """True if it runs inside an `async-start`; in a computation that an asynchronous `call` runs it keeps its own name."""
     computation: Computation | None
     """The computation of the instruction that names it."""
     fusion_call: CallEdge | None

@@ -198,9 +198,7 @@ class _Spreading:
             sources[start:end] = sources[start:end].replace(bytes((_NONE,)), bytes((_CALLER,)))
 
     def _inside(self, instruction: Instruction) -> int:
-        """The place of the instruction of the body with metadata of its own that is nearest to the root; -1 without
-        one.
-        """
+        """The place of the instruction of the body with metadata of its own that is nearest to the root; -1 without one."""
         for callee in instruction.called_computations:
             start = self._starts.get(callee, -1)
             if start >= 0 and (place := self._known.rfind(1, start, start + len(callee))) >= 0:

@@ -118,8 +118,8 @@ def _cause(instruction: Instruction) -> Instruction | None:
 def collective_cause(instruction: Instruction) -> Instruction | None:
     """The instruction whose frames a collective has in place of its own; None for those that keep theirs, and all else.
 
-    One that the TPU compiler spread over fusions, and that has none, is there for what uses its result. A combined one
-    has the metadata of its first part, however small: it is there for the largest.
+    One that the TPU compiler spread over fusions, and that has none, is there for what uses its result. A combined one has
+    the metadata of its first part, however small: it is there for the largest.
     """
     own = instruction.innermost_frame
     if own is None and (found := _behind_chain(instruction)):
@@ -148,9 +148,7 @@ def _before(instruction: Instruction) -> Instruction | None:
 
 
 def _behind_chain(instruction: Instruction) -> Instruction | None:
-    """The user of a collective that the TPU compiler spread over fusions: around the collective is what it overlaps
-    with.
-    """
+    """The user of a collective that the TPU compiler spread over fusions: around the collective is what it overlaps with."""
     chain, home = chain_of(instruction), instruction.computation
     module = home.module if home is not None else None
     result = results_of_chains(module).get(chain) if chain is not None and module is not None else None

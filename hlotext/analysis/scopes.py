@@ -1,7 +1,7 @@
 """The scope of every instruction: its path of names in the program.
 
-`jit(step)/transpose(jvp(layer_0))/attention/dot_general` is `layer_0/attention` on the way back. JAX writes the path
-into `op_name` (`jax.named_scope`, module names, nested functions), its last part being the operation.
+`jit(step)/transpose(jvp(layer_0))/attention/dot_general` is `layer_0/attention` on the way back. JAX writes the path into
+`op_name` (`jax.named_scope`, module names, nested functions), its last part being the operation.
 """
 
 from __future__ import annotations

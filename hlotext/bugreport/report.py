@@ -236,9 +236,7 @@ def _zero(module: hlo.Module, scalars: bool) -> None:
 
 @attrs.define
 class _Trial:
-    """Says of a module whether the command fails for it, and with the status of the first one: else it is another
-    fault.
-    """
+    """Says of a module whether the command fails for it, and with the status of the first one: else it is another fault."""
 
     line: tuple[str, ...]
     files: Mapping[str, str]

@@ -56,9 +56,10 @@ def command(
 ) -> None:
     """Find the pass, flag or release of XLA that makes COMMAND fail. COMMAND must recompile and check on every run.
 
-    Exit statuses are those of `git bisect run`: 0 good, 125 skip, anything else bad. Passes and flags are passed
-    in XLA_FLAGS, in addition to those set; for environments, {python} in COMMAND is their Python, which is also
-    first in PATH. A combination is reported if no single pass or flag is responsible. `dump bisect` needs no COMMAND.
+    Exit statuses are those of `git bisect run`: 0 good, 125 skip, anything else bad. Passes and flags are passed in
+    XLA_FLAGS, in addition to those set; for environments, {python} in COMMAND is replaced with their Python, which is
+    also first in PATH. A combination is reported if no single pass or flag is responsible. `dump bisect` needs no
+    COMMAND.
 
     \b
     Examples:

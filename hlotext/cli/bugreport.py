@@ -30,7 +30,7 @@ from hlotext.syntax.source.inputs import decode, read_data, several
 )
 @click.option("-m", "--module", metavar="NAME|NUMBER", help="Compilation to use, if there are several.")
 @click.option(
-    "--message", metavar="LOG", help="A log with the compiler's message, whose kind and figures are included."
+    "--message", metavar="LOG", help="Log with the compiler's message, whose kind and sizes are included."
 )
 @click.option(
     "--include", metavar="FILE", multiple=True, help="A file that COMMAND needs, to include in the report."
@@ -55,10 +55,11 @@ def command(
 ) -> None:
     """Write a reproducer of a compiler fault: one script with the module for which COMMAND fails.
 
-    The module before optimization is stripped of names, metadata and constants, and reduced as far as the fault allows
-    ({} in COMMAND is replaced with its file; without {} it is appended). COMMAND must fail with the same exit status at every
-    run. The script's header has the age of XLA, platform, chip, and non-default settings; values that may contain a path or a
-    name are withheld. Its contents are shown before it is written. It contains no path, user or host name.
+    The module before optimization is stripped of names, metadata and constants, and reduced while the fault persists
+    ({} in COMMAND is replaced with its file; without {} it is appended). COMMAND must fail with the same exit status at
+    every run. The script's header states the age of XLA, platform, chip, and non-default settings; values that may
+    contain a path or a name are withheld. Its contents are shown before it is written. It contains no path, user or
+    host name.
 
     \b
     Examples:
@@ -66,7 +67,8 @@ def command(
       hlotext bugreport dumps/ -m jit_step -o report.sh --include check.py -- python3 check.py {}
       hlotext bugreport dumps/ -o report.sh
 
-    Exit status: 0 written, 1 COMMAND does not fail, or not with the anonymized module, 2 usage error or unreadable input.
+    Exit status: 0 written, 1 COMMAND does not fail, or not with the anonymized module, 2 usage error or unreadable
+    input.
     """
     try:
         found = bugreport.make(

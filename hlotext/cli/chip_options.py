@@ -55,7 +55,7 @@ def told(ask: Callable[[], T]) -> T:
 COSTS = click.option(
     "--costs",
     metavar="FILE.toml",
-    help="Costs of custom calls, a section per target:"
+    help="TOML file of custom-call costs, with a section per target:"
     ' ["my_kernel"] with flops = "2 * elements(operands[0]) * results[0][1]".',
 )
 """The option of a table of targets, which `costs_of` reads."""

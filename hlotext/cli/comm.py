@@ -50,9 +50,8 @@ def command(
     else axes are inferred from replica groups and named axis_0, axis_1, ... Bytes exclude padding; loops count once per
     iteration.
 
-    For the final text of a dump folder, or the same text beside the folder, also the cause of each collective, and an
-    annotation that avoids it (in full: `hlotext dump collectives DIR`). For other texts, causes as far as the text
-    shows them.
+    For a dump folder, or a final module next to one, also the cause of each collective, and an annotation that avoids
+    it (in full: `hlotext dump collectives DIR`). For other modules, only the causes that they show themselves.
 
     \b
     Examples:

@@ -76,11 +76,11 @@ def command(
     OUT.hlo.pb    a serialized proto
     OUT.hlo.json  that proto in protobuf's own JSON
 
-    With --to trace-events OUT is the estimated schedule as JSON trace events, gzipped, for Perfetto, chrome://tracing and
-    other viewers: a lane for the core and for each link and copy engine, live bytes of each memory space, arrows from starts
-    to dones, and measured times next to them.
+    With --to trace-events OUT is the estimated schedule as JSON trace events, gzipped, for Perfetto, chrome://tracing
+    and other viewers: a lane for the core and for each link and copy engine, live bytes of each memory space, arrows
+    from starts to dones, and measured times next to them.
 
-    Ids are renumbered if IN is text; other fields of a proto are kept from proto to proto.
+    Ids are renumbered if IN is text; other fields are kept from proto to proto.
 
     \b
     Examples:

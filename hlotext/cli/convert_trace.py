@@ -19,7 +19,7 @@ def trace_data(module: hlo.Module, file: str, chip: str | None, trace: str | Non
     """The gzipped events. Raises Unreadable where the chip is not known, or the trace does not hold the module."""
     choice = choose_chip(module, chip_of(chip) if chip is not None else None)
     if choice is None:
-        raise Unreadable(f"{file}: the text does not name the chip; set --chip NAME (v5e, h100, ...)")
+        raise Unreadable(f"{file}: the module does not name its chip; set --chip NAME (v5e, h100, ...)")
     try:
         estimate = cost.estimate(module, choice.chip, mesh_named(module, compilation_beside(file)))
     except ValueError as error:

@@ -71,7 +71,7 @@ _BY = {"scope": "cost.by_scope", "line": "cost.by_line"}
 )
 @click.option("--mesh", metavar="NAME=SIZE,...", help="Device mesh, major axis first: dp=2,tp=4.")
 @TRIPS
-@click.option("--padded", is_flag=True, help="Also bytes with layout padding.")
+@click.option("--padded", is_flag=True, help="Also show bytes including layout padding.")
 @click.option("--no-fold", is_flag=True, help="Do not fold repeated layers.")
 @COSTS
 @limit_option(_LIMIT)
@@ -101,11 +101,11 @@ def command(
 
     With --chip or --time: a lower bound on run time. Each instruction takes the longer of FLOPs at the chip's peak and
     bytes at its bandwidth; the schedule is simulated with one clock for the core and a queue for each link, which shows
-    stalls on transfers. On GPU each kernel also takes 1 us and each collective 5 us to launch, as XLA assumes; elsewhere
-    launch overhead is not counted, nor is message latency. A kernel bound by `overhead` takes less than 5 us without its
-    launch, so fixed costs likely dominate; on TPU one program runs all steps. On CPU a module whose peak memory fits the
-    last-level cache (32 MiB, 200 GB/s) is taken to find its arrays there. Before optimization it is an estimate, not a
-    bound.
+    stalls on transfers. On GPU each kernel also takes 1 us and each collective 5 us to launch, as XLA assumes;
+    elsewhere launch overhead is not counted, nor is message latency. A kernel bound by `overhead` takes less than 5 us
+    without its launch, so fixed costs likely dominate; on TPU one program runs all steps. On CPU a module whose peak
+    memory fits the last-level cache (32 MiB, 200 GB/s) is assumed to keep its arrays there. Before optimization it is
+    an estimate, not a bound.
 
     \b
     Examples:
@@ -118,9 +118,8 @@ def command(
       hlotext cost dump.txt --as-xla
       hlotext cost dump.txt --costs kernels.toml
 
-    \b
-    The schedule with these times as a trace for Perfetto: hlotext convert FILE --to trace-events --chip NAME -o OUT.json.gz
-    Every operation as a table or CSV: hlotext sql --query costs FILE --format csv -o OUT.csv
+    \b The schedule with these times as a trace for Perfetto: hlotext convert FILE --to trace-events --chip NAME -o
+    OUT.json.gz Every operation as a table or CSV: hlotext sql --query costs FILE --format csv -o OUT.csv
     """
     rates = rates_of(chip_of(chip) if chip is not None else None, figures, mesh, trips, costs_of(costs))
     if depth is not None and (by not in (None, "scope") or as_xla):
@@ -200,7 +199,7 @@ def _as_xla(
     if isinstance(xla, cost.TpuCost):
         yield "optimal seconds", f"{'at least ' if xla.unknown_calls else ''}{xla.least_seconds:.6g}"
         if xla.unknown_calls:
-            yield "calls of unknown cost", f"{xla.unknown_calls}, -1 each in XLA's figures"
+            yield "calls of unknown cost", f"{xla.unknown_calls}, -1 each in XLA's analysis"
         yield "chip", _chip_text(choice)
     if found.age.is_known:
         yield "age", str(found.age)
@@ -386,7 +385,7 @@ def _several_callers(found: cost.Analysis, line: str) -> str:
         if place.caller is not None and line_name(place.line) == line
     }
     return (
-        f"{len(callers)} lines call the costliest one; --by caller tells them apart"
+        f"{len(callers)} lines call the costliest one; --by caller shows them separately"
         if len(callers) > 1
         else ""
     )

@@ -203,7 +203,10 @@ def _clock(chip: Chip, compiled_for: ChipChoice | None) -> str:
     return f", at the clock of {chip.name}; {which}"
 
 
-_SHARED = "core and copies share the memory bandwidth, but each is given all of it, so a hidden copy may still take time"
+_SHARED = (
+    "core and copies share the memory bandwidth, but each is modeled with all of it, so an overlapped copy "
+    "may still cost time"
+)
 
 
 def _no_bound(found: cost.Estimate) -> str:

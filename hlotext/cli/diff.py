@@ -48,7 +48,7 @@ _ROWS = 20
 @click.option(
     "--exact",
     is_flag=True,
-    help="Compare everything that is part of JAX's compilation cache key, names included; of two logs, compare the keys.",
+    help="Compare everything in JAX's compilation cache key, including names; for two logs, compare the keys.",
 )
 @click.option(
     "--by",
@@ -80,11 +80,10 @@ def command(
 ) -> None:
     """Compare OLD and NEW: compiler versions, commits of a model, with and without a flag.
 
-    Bodies of fusions, calls and loops are compared too. Names, ids, metadata and the order of independent operations are
-    ignored.
-    Each is a file or a dump folder. For two folders, compilations are paired by content, and settings, age, chip and the
-    programs before and after optimization are compared; for one folder, before and after optimization. For two steps of
-    one compilation, operations are followed through the steps in between.
+    Bodies of fusions, calls and loops are compared too. Names, ids, metadata and the order of independent operations
+    are ignored. OLD and NEW are files or dump folders. For two folders, compilations are paired by content, and
+    settings, age, chip and the programs before and after optimization are compared; for one folder, before and after
+    optimization. For two steps of one compilation, operations are followed through the steps in between.
 
     \b
     Examples:
@@ -162,7 +161,8 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
         echo(f"  {report.platforms(found.platforms)}")
     if found.old.name != found.new.name and not have_common_arguments(found.old, found.new):
         echo(
-            "  the modules have other names and no argument in common: probably not two builds of one program"
+            "  the modules have different names and no argument in common, so they are probably not builds of the "
+            "same program"
         )
     for told in argument_changes(found.old, found.new):
         echo(f"  {one_line(told.text)}")

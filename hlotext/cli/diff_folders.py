@@ -169,7 +169,7 @@ def _title(pair: FolderPair) -> str:
 
 
 def _by_hand(found: FolderDiff) -> str:
-    """The command that compares the final texts of the first compilations that are in one folder only."""
+    """The command that compares the final modules of the first compilations that are in one folder only."""
     steps = [next(reversed(some[0].steps), None) for some in (found.only_old, found.only_new)]
     paths = [step.path for step in steps if step is not None and os.path.exists(step.path)]
     return f"hlotext diff {shlex.join(paths)}" if len(paths) == 2 else ""

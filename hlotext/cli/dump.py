@@ -311,12 +311,12 @@ def _changes_json(found: Changes) -> dict[str, Any]:
 @PATH
 @NAME
 @MODULE
-@click.option("--forward", is_flag=True, help="Follow an instruction before optimization to the final text.")
+@click.option("--forward", is_flag=True, help="Follow an instruction before optimization to the final HLO.")
 @FORMAT
 def trace(path: str, names: tuple[str, ...], module: str | None, forward: bool, output_format: str) -> None:
     """Origin of an instruction: operations and Python lines.
 
-    Lists the operations before optimization that an instruction of the final text derives from, each with the rule
+    Lists the operations before optimization that an instruction of the final HLO derives from, each with the rule
     and step of the weakest match in between, and its confidence.
     """
     c = chosen(path, module)
@@ -365,9 +365,9 @@ _LINKS = Listing("dump.links", _link)
 @MODULE
 @FORMAT
 def why(path: str, names: tuple[str, ...], module: str | None, output_format: str) -> None:
-    """Why an instruction is there: the pass and its reason.
+    """Explain why an instruction is there: the pass and its reason.
 
-    For instructions of the final text, with the decisions of pass models.
+    For instructions of the final HLO, with the decisions of pass models.
 
     DIR may also be a single module, for the decisions of the models that apply to it.
     """
@@ -426,7 +426,7 @@ def _why_in_module(path: str, names: tuple[str, ...], output_format: str) -> Non
 
 
 _NOTHING_ALONE = (
-    f"a single text does not show which pass created it; pass a dump folder, compiled with {ASK_FOR_PASSES}"
+    f"a single module does not show which pass created it; pass a dump folder, compiled with {ASK_FOR_PASSES}"
 )
 
 
@@ -442,7 +442,7 @@ def _answers_json(names: tuple[str, ...], said: list[tuple[compiler.Answer, ...]
 def copies(path: str, module: str | None, limit: int, output_format: str) -> None:
     """Copies and transposes, by pass and cause.
 
-    Of the final text, with their bytes, including those in fusions that only rearrange, slice or concatenate arrays.
+    Of the final HLO, with their bytes, including those in fusions that only rearrange, slice or concatenate arrays.
     Not listed: a transpose in a fusion that also computes, which needs no separate pass over memory; a transpose that
     moves no bytes; slices and concatenations alone.
 

@@ -68,9 +68,9 @@ def command(
 ) -> None:
     """Find the first pass that changes results. Needs hlotext[jax].
 
-    Each distinct module runs on jaxlib's CPU client with the same random arguments, in a child process; modules for several
-    devices run as replicas. A step that only drops precision is recognized by running it with wide floats. Dump with
-    --xla_dump_hlo_pass_re=.* --xla_dump_large_constants=true: a module with elided constants does not run.
+    Each distinct module runs on jaxlib's CPU client with the same random arguments, in a child process; modules for
+    several devices run as replicas. A step that only drops precision is recognized by running it with wide floats. Dump
+    with --xla_dump_hlo_pass_re=.* --xla_dump_large_constants=true: a module with elided constants does not run.
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def command(
       hlotext dump bisect dumps/ -m jit_step --seed 7
       hlotext dump bisect dumps/ --reduce fault && hlotext run fault/right.txt --against fault/wrong.txt
 
-    Exit status: 0 no difference, 1 a pass is at fault, 2 unreadable input, or fewer than two texts ran.
+    Exit status: 0 no difference, 1 a pass is at fault, 2 unreadable input, or fewer than two modules ran.
     """
     folder = opened(path)
     total = sum(len(one.steps) for one in folder.compilations)
@@ -172,7 +172,7 @@ def _show(found: dumps.Bisection, limit: int) -> None:
         facts.append(("operations", shlex.join(["hlotext", "diff", "--full", *(step.path for step in pair)])))
     out.facts(facts)
     rows = [one for one in found.tried if one.is_new and one.state in _SHOWN]
-    title = "Texts that are wrong, lose precision or did not run"
+    title = "Modules that are wrong, lose precision or did not run"
     out.table(Listing("dump.tried", _tried).table(title, rows, limit))
 
 

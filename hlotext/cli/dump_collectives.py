@@ -38,11 +38,11 @@ def command(
     limit: int,
     output_format: str,
 ) -> None:
-    """Why each collective is there, and what would avoid it.
+    """Explain why each collective is there, and how to avoid it.
 
-    The operation that needs it, the tensor that is moved, its sharding and the required one, where these come from, and
-    savings and costs of changing one annotation; most bytes first. The mesh is read from the texts if Shardy
-    did the partitioning; otherwise set --mesh.
+    Shows the operation that needs it, the tensor that is moved, its sharding, the required sharding, the origin of
+    both, and the savings and costs of changing one annotation; most bytes first. The mesh is read from the dump if
+    Shardy did the partitioning; otherwise set --mesh.
 
     \b
     Examples:
@@ -80,7 +80,7 @@ def _named(found: Sequence[dumps.CollectiveCause], name: str) -> dumps.Collectiv
     for one in found:
         if name in (one.instruction.name, one.communication.start.name):
             return one
-    raise NotFound(f"no collective {name} in the final text")
+    raise NotFound(f"no collective {name} in the final HLO")
 
 
 def _warnings(found: Sequence[dumps.CollectiveCause], log: str) -> dict[str, list[str]]:

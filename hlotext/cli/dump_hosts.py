@@ -45,9 +45,9 @@ _VERDICTS = {
 def command(folders: tuple[str, ...], jobs: int | None, output_format: str) -> None:
     """Find hosts that compiled a different program.
 
-    Give one dump folder per host, or a DIR that contains them. Modules are matched by name; names and metadata are ignored.
-    Finds different programs and settings, unfinished compilations, and orders of collectives that deadlock. Programs of
-    a single host, and another order of compilation, are notes.
+    Give one dump folder per host, or a DIR that contains them. Modules are matched by name; names and metadata are
+    ignored. Finds different programs and settings, unfinished compilations, and orders of collectives that deadlock.
+    Programs on a single host, and differences in compilation order, are notes.
 
     \b
     Examples:

@@ -35,9 +35,9 @@ _NUMBERS = frozenset({"bytes", "clones", "before", "after", "difference"})
 @click.option("--pass", "name", metavar="NAME", help="Name of the pass in XLA.")
 @click.option("-i", "--instruction", "names", metavar="NAME", multiple=True, help="Only this instruction.")
 @click.option(
-    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if the text does not show it."
+    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if it cannot be detected."
 )
-@click.option("--age", metavar="RELEASE|DATE", help="Release of XLA, if the texts do not show it: 0.10.2.")
+@click.option("--age", metavar="RELEASE|DATE", help="Release of XLA, if the dumps do not show it: 0.10.2.")
 @click.option("-m", "--module", metavar="NAME|NUMBER", help="Compilation to use, if there are several.")
 @click.option("--step", type=int, metavar="N", help="Run of the pass to explain, if there are several.")
 @limit_option(_ROWS)
@@ -56,9 +56,9 @@ def command(
 ) -> None:
     """Changes of one XLA pass, in groups, with their reasons.
 
-    Reasons are known where hlotext has a model of the pass. BEFORE and AFTER are the two texts around the pass; or give a
-    dump folder written with --xla_dump_hlo_pass_re=.* and the pass. A pass that ran several times shows its runs; --step
-    selects one.
+    Reasons are known where hlotext has a model of the pass. BEFORE and AFTER are the modules before and after the pass;
+    or give a dump folder written with --xla_dump_hlo_pass_re=.* and the pass. A pass that ran several times shows its
+    runs; --step selects one.
 
     \b
     Examples:
@@ -77,7 +77,7 @@ def command(
         found = [(None, _explained(before, after, name, platform, age=known))]
     else:
         if name is None:
-            raise click.UsageError("set --pass, or pass the texts from before and after it")
+            raise click.UsageError("set --pass, or pass the modules before and after it")
         found = list(_of_folder(before, module, name, step))
     if names:
         _check(names, (explanation for _, explanation in found))

@@ -35,7 +35,7 @@ _DEPTH = 3
 @click.option("--whole", is_flag=True, help="Include all operands, without a limit of depth.")
 @click.option("-o", "--output", "place", metavar="FILE", help="Output file.  [default: standard output]")
 def command(file: str, name: str, depth: int, whole: bool, place: str | None) -> None:
-    """Extract what computes one instruction of FILE, or a computation such as a loop body, as a module.
+    """Extract an instruction of FILE with the operations that compute it, or a computation such as a loop body.
 
     \b
     Example:

@@ -33,7 +33,9 @@ WOULD_CHANGE = 1
     "--option", "settings", metavar="NAME=VALUE", multiple=True, help="Set one print option of XLA."
 )
 @click.option("--elide-constants", is_flag=True, help="Print constants of more than 10 elements as {...}.")
-@click.option("--reread", is_flag=True, help="Print what XLA prints after reading FILE: its order and names.")
+@click.option(
+    "--reread", is_flag=True, help="Print FILE as XLA does after parsing it, with its order and names."
+)
 @click.option(
     "--age", metavar="RELEASE|DATE", help="With --reread: release of XLA, such as 0.10.2.  [default: newest]"
 )
@@ -66,11 +68,10 @@ def command(
     canonical    normalized names, for comparing modules
     fingerprint  the text that XLA hashes to identify modules
 
-    Unlike XLA, every style prints large constants in full, unless --elide-constants is given. Elements of
-    tuples are printed as in the text, as p#0 or on lines of their own.
-    --option takes names of XLA's HloPrintOptions. With --reread, computations
-    and instructions are in the order in which XLA's tools print them, renamed
-    as they rename, so that a diff against such a tool shows its changes.
+    Unlike XLA, every style prints large constants in full, unless --elide-constants is given. Elements of tuples are
+    printed as in the text, as p#0 or on separate lines. --option takes names of XLA's HloPrintOptions. With --reread,
+    computations and instructions are in the order in which XLA's tools print them, and renamed as these tools do, so
+    that a diff against such a tool shows its changes.
 
     \b
     Examples:

@@ -59,7 +59,7 @@ def chosen(path: str, module: str | None) -> dumps.Compilation:
 
 
 def without_clones(compilations: Sequence[dumps.Compilation]) -> list[dumps.Compilation]:
-    """The compilations without copies that XLA made of one of them, `NAME-clone`, which have no final text."""
+    """The compilations without copies that XLA made of one of them, `NAME-clone`, which have no final HLO."""
     names = {c.name for c in compilations}
     return [
         c

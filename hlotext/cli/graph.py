@@ -61,7 +61,7 @@ def command(
     output_format: str,
     place: str,
 ) -> None:
-    """Interactive graph of FILE, or of the final text of a dump folder, as one offline HTML page: the neighborhood of
+    """Interactive graph of FILE, or of the final HLO of a dump folder, as one offline HTML page: the neighborhood of
     an operation, search by name, opcode, op_name or file:line, expandable fusions, scopes, op lines and layouts.
     Append `#name` to its URL to link to an operation.
 
@@ -96,12 +96,12 @@ def command(
 
 
 def _meant(file: str, name: str | None) -> tuple[hlo.Module, dumps.Compilation | None, bool]:
-    """The module, the compilation whose final text it is, and whether that was named, not only lies around."""
+    """The module, the compilation whose final HLO it is, and whether that was named, not only lies around."""
     if is_folder(file):
         compilation = chosen(file, name)
         module = asked(lambda: compilation.after)
         if module is None:
-            raise Unreadable(f"{compilation.name} has no final text")
+            raise Unreadable(f"{compilation.name} has no final HLO")
         return module, compilation, True
     if name is not None:
         raise NotFound(f"{file} is one module: -m needs a folder")

@@ -91,11 +91,11 @@ class _Asked:
     metavar="SIZE",
     help="Only instructions that write at least this many bytes to memory: 4096, 1MiB.",
 )
-@click.option("--why", metavar="NAME", help="Explain why the instruction of this name does not match.")
+@click.option("--why", metavar="NAME", help="Explain why the instruction with this name does not match.")
 @click.option(
     "--own",
     is_flag=True,
-    help="With --line, --function, --scope: only instructions with metadata of their own.",
+    help="With --line, --function, --scope: skip instructions whose metadata is inferred.",
 )
 @click.option(
     "--allow-unknown",
@@ -221,9 +221,9 @@ def _search(
         say(f"{most:,} of {total:,} matches shown (all: --limit 0, count: -c)")
     if asked.inside:
         many = pluralize(len(asked.inside), "match", "matches")
-        say(f"--min-bytes leaves out {many} in fusions and reducers, whose values are not in memory")
+        say(f"--min-bytes excludes {many} in fusions and reducers, whose values are not in memory")
     if inferred:
-        say(f"inferred from neighbors: {inferred:,} of {total:,}; --own leaves these out")
+        say(f"inferred from neighbors: {inferred:,} of {total:,}; --own excludes these")
     return any(counts.values())
 
 

@@ -15,7 +15,7 @@ from hlotext.ir.spelling import did_you_mean
 def command(words: tuple[str, ...]) -> None:
     """Print the JSON Schema (2020-12) of `hlotext COMMAND --format json`; without a COMMAND, list the schemas.
 
-    Within one version no field is removed or changed; new fields may be added. Every document holds `version`, and
+    Within one version no field is removed or changed; new fields may be added. Every document contains `version`, and
     `errors` if anything went wrong.
 
     \b

@@ -95,7 +95,9 @@ _MANY = 20
     type=click.Path(path_type=Path),
     help="Write all findings to this baseline file, then exit.",
 )
-@click.option("--diff-against", metavar="OLD", help="Suppress findings that this file or directory also has.")
+@click.option(
+    "--diff-against", metavar="OLD", help="Suppress findings that also occur in this file or directory."
+)
 @click.option(
     "--source-root",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
@@ -106,7 +108,7 @@ _MANY = 20
 @click.option(
     "--fail-on",
     metavar="CONDITION",
-    help="Findings, notes included, that cause exit status 1: share>3%.  [default: warnings]",
+    help="Findings, including notes, that cause exit status 1: share>3%.  [default: warnings]",
 )
 @click.option(
     "--what-if",

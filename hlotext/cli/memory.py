@@ -58,14 +58,14 @@ _DEFAULT_LIMIT = 12
     "--chip", metavar="NAME", help=f"The chip ({', '.join(CHIPS)}): rules and capacities differ between TPUs."
 )
 @click.option(
-    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if the text does not show it."
+    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if it cannot be detected."
 )
 @click.option("--space", "memory_space", type=int, default=0, show_default=True, help="Memory space to show.")
 @click.option(
     "--at",
     "moment",
     metavar="NAME|TIME",
-    help="Live buffers at this position of the schedule instead of at the peak.",
+    help="Show live buffers at this schedule position instead of at the peak.",
 )
 @click.option(
     "--by",
@@ -73,16 +73,20 @@ _DEFAULT_LIMIT = 12
     help="Group live bytes and padding.",
 )
 @click.option(
-    "--buffer", metavar="NAME", help="Buffer of an instruction: what shares it, and why or why not."
+    "--buffer",
+    metavar="NAME",
+    help="Show the buffer of an instruction, its sharing, and reasons against reuse.",
 )
 @click.option(
     "--what-if",
     "changes",
     multiple=True,
     metavar="CHANGE",
-    help="Estimate the peak after a change, and after all if there are several: donate=state (an argument of the program, "
-    "all its arrays), donate=0,3-5 (numbers of "
-    "the entry's parameters, one for each array: hlotext show --arguments) or remat=NAME.",
+    help=(
+        "Estimate the peak after a change, and after all changes if there are several: donate=state (an argument "
+        "of the program, all its arrays), donate=0,3-5 (numbers of the entry's parameters, one for each array: hlotext "
+        "show --arguments) or remat=NAME."
+    ),
 )
 @click.option("--timeline", is_flag=True, help="Draw live bytes over the schedule as bars.")
 @click.option(
@@ -119,12 +123,12 @@ def command(
     """Buffer assignment of each PATH, a scheduled module or a dump folder: use of each memory space, and live
     buffers at the peak with padding, lifetimes, shapes, scopes and Python lines.
 
-    Computed from the text by the rules of XLA's compilers. If XLA's files (-buffer-assignment.txt and others) are
-    next to the text, offsets and lifetimes are read from them, and the report says so. Bytes are those of the
-    allocator, padding included. JAX's memory_analysis().peak_memory_in_bytes is a different figure: on TPU, static
-    memory plus the largest heap of any memory space, including VMEM, so it may exceed the peak of HBM; on CPU, static
-    memory alone. --format json has it as xla_peak. For a log with an out-of-memory error: the allocations by
-    operation and shape; with --dump DIR, also changes that would make the program fit.
+    Computed from the text by the rules of XLA's compilers. If XLA's files (-buffer-assignment.txt and others) are next
+    to the text, offsets and lifetimes are read from them, and the report says so. Bytes are those of the allocator,
+    including padding. JAX's memory_analysis().peak_memory_in_bytes is a different number: on TPU, static memory plus
+    the largest heap of any memory space, including VMEM, so it may exceed the peak of HBM; on CPU, static memory alone.
+    --format json has it as xla_peak. For a log with an out-of-memory error: the allocations by operation and shape;
+    with --dump DIR, also changes that would make the program fit.
 
     \b
     Examples:
@@ -347,7 +351,7 @@ def _found(label: str, text: dumps.ModuleFile, platform: str | None, chip: Chip 
             raise Unreadable(brief(error)) from None
         except memory.MemoryModelError as error:
             if text.file is not None and compilation is not None and compilation.last is None:
-                say(f"{called}: no final text in this compilation, so no buffer assignment")
+                say(f"{called}: no final HLO in this compilation, so no buffer assignment")
                 continue
             raise Unreadable(f"{called}: {error}") from None
         last = compilation.last if compilation is not None else None

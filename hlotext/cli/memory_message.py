@@ -81,7 +81,7 @@ def explained(place: str, message: messages.Message, dump: str | None) -> Explai
 
 
 def _has_array(compilation: dumps.Compilation, asked: float) -> bool:
-    """True if the final text has an array of the size that was asked for, as exactly as messages print it."""
+    """True if the final HLO has an array of the size that was asked for, as exactly as messages print it."""
     try:
         module = compilation.after or compilation.before
     except (InputError, hlo.HloSyntaxError):

@@ -26,7 +26,7 @@ from hlotext.view import report
 @click.option("--mesh", metavar="NAME=SIZE,...", help="Device mesh, major axis first: dp=2,tp=4.")
 @click.option("-m", "--module", metavar="NAME|NUMBER", help="Compilation to use, if there are several.")
 @click.option(
-    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if the text does not show it."
+    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if it cannot be detected."
 )
 @click.option(
     "--source",
@@ -42,7 +42,7 @@ from hlotext.view import report
     type=click.Choice(["html", "benchmark", "markdown"]),
     default="html",
     show_default=True,
-    help="For a DATASET also benchmark (JSON figures of the newest build) and markdown (a comment of bounded length).",
+    help="For a DATASET also benchmark (metrics of the newest build as JSON) and markdown (a comment of bounded length).",
 )
 @click.option(
     "--fail-on",
@@ -54,7 +54,7 @@ from hlotext.view import report
 @click.option(
     "--accepted",
     metavar="FILE",
-    help="File of accepted changes, one per line: MODULE BUILD FIGURE  # why; omit FIGURE for a removed module.",
+    help="File of accepted changes, one per line: MODULE BUILD METRIC  # why; omit METRIC for a removed module.",
 )
 @click.option(
     "--percent",
@@ -81,9 +81,9 @@ def command(
     """Self-contained HTML report of one or two modules or dump folders: memory over the schedule, costs by scope
     and line, padding, collectives, the schedule in lanes, passes, thunks, findings.
 
-    For a DATASET of builds (`hlotext table --tables modules,instructions,buffers,times,costs,collectives,findings`) the page
-    shows the trend of each figure of each module, and for each change the first build and what appeared or grew there,
-    with its Python line. Needs the extra `hlotext[sql]` too.
+    For a DATASET of builds (`hlotext table --tables modules,instructions,buffers,times,costs,collectives,findings`) the
+    page shows the trend of each metric of each module, and for each change the first build, with the operations that
+    appeared or grew and their Python lines. Needs the extra `hlotext[sql]` too.
 
     The file is self-contained and works offline. Sections without data are omitted, with one
     line that says why. Needs the extra `hlotext[report]`.
@@ -97,7 +97,8 @@ def command(
 
     A trace of the schedule for Perfetto: hlotext convert FILE --to trace-events -o OUT.json.gz
 
-    Exit status: 0 success, 1 the folder has no such module or the newest build is worse, 2 usage error or unreadable input.
+    Exit status: 0 success, 1 the folder has no such module or the newest build is worse, 2 usage error or unreadable
+    input.
     """
     if len(paths) > 2:
         raise click.UsageError("a report takes one or two inputs")

@@ -52,7 +52,7 @@ _DIFFERENT = 1
 @click.option(
     "--devices",
     type=click.IntRange(min=1),
-    help="Number of devices, if the text gives none; 1 runs a program as it was before partitioning.",
+    help="Number of devices, if the module does not specify it; 1 runs a program as it was before partitioning.",
 )
 @click.option(
     "--timeout", default=120.0, show_default=True, help="Time limit to compile and run, in seconds."
@@ -72,10 +72,10 @@ def command(
 ) -> None:
     """Execute a module of any stage and platform on jaxlib's CPU client (hlotext[jax]), in a child process.
 
-    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; several devices run as replicas,
-    a program with shard_map on those of its mesh. Random arguments differ between devices unless shardings make them
-    equal; --input goes to all devices, or has the devices as its first dimension. Results are the module's; its run
-    time says nothing about other devices.
+    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; several devices run as replicas, a
+    program with shard_map runs on the devices of its mesh. Random arguments differ between devices unless shardings
+    make them equal; --input goes to all devices, or has the devices as its first dimension. Results are the module's;
+    its run time says nothing about other devices.
 
     \b
     Examples:
@@ -83,7 +83,8 @@ def command(
       hlotext run before.txt --against after.txt --seed 3
       hlotext run dump.txt -c fused_computation.7
 
-    Exit status: 0 success, 1 results differ from --against, or no such computation, 2 unreadable input, or execution failed.
+    Exit status: 0 success, 1 results differ from --against, or no such computation, 2 unreadable input, or execution
+    failed.
     """
     first = _entry(_module(file), computation)
     second = _module(against) if against is not None else None

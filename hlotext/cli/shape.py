@@ -69,11 +69,12 @@ def command(
     output_format: str,
     **asked: Any,
 ) -> None:
-    """Layout of each SHAPE in memory: tiles, bytes, padding, a layout that needs fewer, and byte offsets of elements.
+    """Layout of each SHAPE in memory: tiles, bytes, padding, a layout with less padding, and byte offsets of elements.
 
-    With a SHARDING: the shard of each device. With a FILE: the shards of a module's arguments, results and largest values;
-    a partitioned module already has the shapes of one device. Devices are numbered by their position in the device
-    assignment. Uneven shards are rounded up, as XLA allocates them. SHAPE - reads shapes from standard input, one per line.
+    With a SHARDING: the shard of each device. With a FILE: the shards of a module's arguments, results and largest
+    values; a partitioned module already has the shapes of one device. Devices are numbered by their position in the
+    device assignment. Uneven shards are rounded up, as XLA allocates them. SHAPE - reads shapes from standard input,
+    one per line.
 
     \b
     Examples:
@@ -85,8 +86,8 @@ def command(
       hlotext shape module_0001.jit_step.before_optimizations.txt
       hlotext shape --format json - < shapes.txt | jq '.shapes[].padding_ratio'
 
-    Exit status: 0 success, 1 a shape has no valid layout, or an index, offset or slice is out of range, 2 usage error or
-    invalid shape.
+    Exit status: 0 success, 1 a shape has no valid layout, or an index, offset or slice is out of range, 2 usage error
+    or invalid shape.
     """
     questions = shape_layout.Questions(svg=svg, **asked)
     if len(what) == 1 and _is_module(what[0]):

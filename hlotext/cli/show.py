@@ -94,7 +94,7 @@ def command(
       hlotext show trace.xplane.pb
       hlotext show --format json dump.txt | jq '.modules[0].collective_groups'
 
-    Exit status: 0 success, 1 no instruction of that name, 2 unreadable input.
+    Exit status: 0 success, 1 no instruction with that name, 2 unreadable input.
     """
     if sample:
         files = (*files, _sample_path())

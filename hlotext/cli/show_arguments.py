@@ -30,8 +30,8 @@ def show_arguments(inputs: Inputs, limit: int | None, output_format: str) -> Non
             _table(report, "Results", results(module), limit)
             if (devices_of(module).total or 1) > 1 and not any(row.sharding for row in rows):
                 report.note(
-                    "a partitioned text has no shardings; those of arguments, and the sizes of whole arrays, are in the "
-                    "text before optimization (show --arguments FILE.before_optimizations.txt)"
+                    "a partitioned module has no shardings; see the module before optimization for those of "
+                    "arguments and for the sizes of whole arrays (show --arguments FILE.before_optimizations.txt)"
                 )
     if output_format == "json":
         write_json({"entries": documents})

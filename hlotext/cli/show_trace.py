@@ -70,8 +70,8 @@ def _show_times(report: Output, module: hlo.proto.TracedModule, limit: int | Non
     without = [] if devices > 1 else ["devices", "sum", "mean"]
     if not any(time.launches for time in module.times.values()):
         without += ["launches", "launching"]
-    where = f" on {devices} devices (sum, mean and maximum of them)" if devices > 1 else ""
-    title = f"{module.name}: measured{where}, summed over runs, callees included"
+    where = f" on {devices} devices (sum, mean and maximum over devices)" if devices > 1 else ""
+    title = f"{module.name}: measured{where}, summed over runs, including callees"
     report.table(listing.table(title, _names(module), limit, without=without))
     for note in module.notes:
         report.note(note)

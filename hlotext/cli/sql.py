@@ -97,12 +97,12 @@ def command(
     """Run a QUERY over the tables of a dataset, or of modules read on the fly: `operations`, `instructions`,
     `modules` and others (docs/tables.md).
 
-    `operations` has what each operation takes in one run: `flops`, `bytes_accessed`, minimum `seconds`. `bytes` is
-    the size of a result (for a tuple or loop, of all its arrays); `written_bytes` is what the instruction itself
-    writes.
+    `operations` has the cost of each operation in one run: `flops`, `bytes_accessed`, minimum `seconds`. `bytes` is the
+    size of a result (for a tuple or loop, of all its arrays); `written_bytes` counts the bytes that the instruction
+    itself writes.
 
     DuckDB runs it without access to files, network or settings, so untrusted queries are safe.
-    `newest()` and `before(build)` name builds; these are ordered by their names. Needs the extra `hlotext[sql]`.
+    `newest()` and `before(build)` return builds, which are ordered by name. Needs the extra `hlotext[sql]`.
 
     \b
     Examples:

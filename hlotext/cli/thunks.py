@@ -46,7 +46,7 @@ _MOST = 40
     is_flag=True,
     help="Show the parts of executables in dump folders, and which files are missing.",
 )
-@click.option("--platform", type=click.Choice(["gpu", "cpu"]), help="Platform, if the text does not show it.")
+@click.option("--platform", type=click.Choice(["gpu", "cpu"]), help="Platform, if it cannot be detected.")
 @limit_option(_MOST)
 @click.option(
     "--rules",
@@ -174,7 +174,7 @@ def _of_folder(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
             continue
         module = compilation.after
         if module is None:
-            say(f"{compilation.name}: no final text, so no thunks")
+            say(f"{compilation.name}: no final HLO, so no thunks")
             continue
         try:
             wanted = platform or compilation.platform

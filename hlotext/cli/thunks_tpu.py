@@ -24,11 +24,11 @@ def show(report: Output, one: OnTpu, limit: int) -> None:
     """The operations in the order of execution, as text."""
     report.heading(f"{one.label}: {len(one.operations):,} operations (tpu)")
     cycles = [operation.cycles for operation in one.operations if operation.cycles is not None]
-    echo("TPU programs have no thunks: these are the scheduled operations with figures of the compiler.")
+    echo("TPU programs have no thunks: these are the scheduled operations with the compiler's estimates.")
     if cycles:
-        echo(f"Cycles are compiler estimates for one execution: {len(cycles):,} operations have one.")
+        echo(f"Cycles are compiler estimates for one execution; {len(cycles):,} operations have an estimate.")
     else:
-        echo("This text has no estimated cycles; see the after_codegen text.")
+        echo("This module has no estimated cycles; see the after_codegen file.")
     report.table(
         Listing("thunks.operations", _row).table("Operations in execution order", one.operations, limit)
     )

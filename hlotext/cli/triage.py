@@ -69,9 +69,9 @@ def command(
 ) -> None:
     """Rank many modules by time, memory and traffic, and list the most valuable repairs.
 
-    Of a DIR, the last text of each compilation is used, and any other module. Modules are ranked by the minimum time of
-    one run. Below are the most valuable repairs that the text proves possible, each with its saving, and the contents of
-    memory at the peak. Large costs without such a proof, and findings whose saving is not known, are listed separately.
+    In a DIR, the final HLO of each compilation is used, and all other modules. Modules are ranked by the minimum time
+    of one run. The most valuable of the provably possible repairs follow, each with its saving, and the contents of
+    memory at the peak. Large costs without such a proof, and findings of unknown saving, are listed separately.
 
     \b
     Examples:

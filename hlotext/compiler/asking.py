@@ -76,9 +76,7 @@ def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
 
 
 def _speaks_of(step: Step, names: Iterable[str]) -> bool:
-    """False where neither the text before a step nor the one behind it has any of these names: a model need not be
-    asked.
-    """
+    """False where neither the text before a step nor the one behind it has any of these names: a model need not be asked."""
     # Of an element of a tuple a compact text has the tuple's name alone.
     stems = {stem for name in names for stem in (name, name.rpartition("_")[0]) if stem}
     try:

@@ -71,9 +71,7 @@ class PostSchedulingCopies(Pass):
 
 
 def _all_steps(module: Module, platform: Backend, age: XlaAge) -> list[Decision]:
-    """The three steps; of the copies that are left why they were added and why they stay, then what became of the
-    others.
-    """
+    """The three steps; of the copies that are left why they were added and why they stay, then what became of the others."""
     added = {d.instruction: d for d in add_copies(module, platform, age)}
     decisions = []
     for found in remove_copies(module, platform, age):

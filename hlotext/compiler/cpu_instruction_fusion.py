@@ -1,7 +1,7 @@
 """Instruction fusion as XLA's CPU compiler does it (`CpuInstructionFusion`), with the reason for every pair.
 
-The pass is greedy and knows no costs. Consumers come last first; each takes in, one after the other, what of its
-operands the rules below allow, latest first, and is looked at again after each.
+The pass is greedy and knows no costs. Consumers come last first; each takes in, one after the other, what of its operands the
+rules below allow, latest first, and is looked at again after each.
 """
 
 from __future__ import annotations
@@ -125,8 +125,7 @@ def cpu_fusion(module: Module, *, age: Age | None = None) -> FusionOutcome:
 
 @attrs.frozen
 class CpuFusion(Pass):
-    """Fuses as XLA's CPU compiler does (`CpuInstructionFusion`): producers into consumers, greedily, last consumers
-    first.
+    """Fuses as XLA's CPU compiler does (`CpuInstructionFusion`): producers into consumers, greedily, last consumers first.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[8]{0} parameter(0)  s = f32[8]{0} sine(x)  ROOT n = f32[8]{0} negate(s) }")

@@ -89,7 +89,7 @@ def _program(compilation: Compilation) -> ExecutablePart:
         return ExecutablePart(name="program", missing=" ".join(str(error).split())[:200])
     if module is None:
         return ExecutablePart(
-            name="program", missing="no final text: the compilation failed, or the dump is incomplete"
+            name="program", missing="no final HLO: the compilation failed, or the dump is incomplete"
         )
     count = sum(1 for _ in module.instructions())
     detail = f"{len(module.computations):,} computations"
@@ -145,7 +145,7 @@ def _execution(compilation: Compilation, tree: thunks.Thunks | None) -> Iterator
         why = (
             "TPU programs have none"
             if compilation.platform == "tpu"
-            else "neither an XLA thunk list nor a final text"
+            else "neither an XLA thunk list nor the final HLO"
         )
         yield ExecutablePart(name="thunks", missing=why)
         return

@@ -1,7 +1,7 @@
 """Views of a module before and after passes that have no model: effects beyond added and removed operations.
 
-Rematerialization, latency hiding and partitioning follow cost models that fit into no few hundred lines; what they did
-can be told from the two texts. The view of scheduling asks the schedulers (`scheduling.py`).
+Rematerialization, latency hiding and partitioning follow cost models that fit into no few hundred lines; what they did can be
+told from the two texts. The view of scheduling asks the schedulers (`scheduling.py`).
 """
 
 from __future__ import annotations

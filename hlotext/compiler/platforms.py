@@ -1,4 +1,4 @@
-"""For which platform a module is compiled, also in the middle of a compilation, when less tells than in the final text."""
+"""For which platform a module is compiled, also in the middle of a compilation, when less tells than in the final HLO."""
 
 from __future__ import annotations
 

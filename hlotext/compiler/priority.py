@@ -1,7 +1,7 @@
 """Priority fusion on GPU: XLA's own log of the pass, replayed.
 
-What the pass decides by is a cost model of more than ten thousand lines, which is not modelled here. But XLA writes
-down each step, with the time that it estimated and, where it did not fuse, the reason (`priority_fusion_dump.txt`, a
+What the pass decides by is a cost model of more than ten thousand lines, which is not modelled here. But XLA writes down each
+step, with the time that it estimated and, where it did not fuse, the reason (`priority_fusion_dump.txt`, a
 `FusionProcessDumpProto`, beside the dumps of passes). So the fusions are those of the log, and so are all reasons.
 """
 
@@ -35,8 +35,7 @@ _OTHER_FUSIBLE = frozenset(
         "reduce", "reduce-window", "reshape", "reverse", "scatter", "slice", "transpose",
     }
 )  # fmt: skip
-"""Opcodes that may absorb a constant, besides elementwise operations and fusions (`IsFusible` of priority_fusion.cc).
-"""
+"""Opcodes that may absorb a constant, besides elementwise operations and fusions (`IsFusible` of priority_fusion.cc)."""
 
 _NOT_FUSED_IN = frozenset(OPCODES) - traits.CALLEE_ON_SAME_THREAD
 """Callers into whose computations the pass does not look (`GetFusibleComputations`)."""

@@ -1,8 +1,8 @@
 """The order of execution: what each of XLA's memory schedulers would choose, and the memory that it takes.
 
-After `xla/hlo/transforms/simplifiers/hlo_memory_scheduler.cc`; GPU's corrections of the order after
-`PostProcessSchedule` (`xla/service/gpu/gpu_hlo_schedule.cc`). XLA's order also depends on the order in which
-instructions were added, which the text does not have: the peak is what can be told, the exact order is not.
+After `xla/hlo/transforms/simplifiers/hlo_memory_scheduler.cc`; GPU's corrections of the order after `PostProcessSchedule`
+(`xla/service/gpu/gpu_hlo_schedule.cc`). XLA's order also depends on the order in which instructions were added, which the
+text does not have: the peak is what can be told, the exact order is not.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Candidate:
 class MemoryScheduler(Pass):
     """Puts every computation into the order that the platform's memory scheduler would choose, and sets `is_scheduled`.
 
-    CPU goes breadth first. GPU tries a list scheduler, depth first and post-order, and takes what needs least memory;
-    then starts move up and dones down.
+    CPU goes breadth first. GPU tries a list scheduler, depth first and post-order, and takes what needs least memory; then
+    starts move up and dones down.
     """
 
     name: ClassVar[str] = "memory-scheduler"
@@ -209,9 +209,8 @@ def _live_bytes(events: Sequence[HeapEvent], buffers: HeapBuffers) -> int:
 def _most_at_once(events: Sequence[HeapEvent], buffers: HeapBuffers) -> int:
     """The most bytes that live at once, as XLA counts them when it compares schedules (`NoFragmentationStatsHeap`).
 
-    A value that shares a place counts as one more, so that what is updated in place counts twice for a moment: there
-    sharing is an allocation (`HeapAlgorithm::ShareWith`). Only where an operand that ends is written over is it freed
-    before.
+    A value that shares a place counts as one more, so that what is updated in place counts twice for a moment: there sharing
+    is an allocation (`HeapAlgorithm::ShareWith`). Only where an operand that ends is written over is it freed before.
     """
     group: dict[Value, Value] = {}
     size_of: dict[Value, int] = {}

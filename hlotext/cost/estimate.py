@@ -488,11 +488,9 @@ _MOST_STEPS = 20_000
 def _critical_path(
     counting: Counting, walks: Mapping[Computation, Walk], module: Module
 ) -> tuple[PathStep, ...]:
-    """The entry's critical path with loops and calls replaced by the paths of their bodies, in the order of the
-    schedule.
+    """The entry's critical path with loops and calls replaced by the paths of their bodies, in the order of the schedule.
 
-    Calls that would make it too long stay: where each computation calls another one twice, it doubles with each of
-    them.
+    Calls that would make it too long stay: where each computation calls another one twice, it doubles with each of them.
     """
     found: list[PathStep] = []
     limit = _MOST_STEPS + sum(map(len, module.computations))

@@ -25,8 +25,8 @@ OVERHEAD = 5e-6
 
 
 _FASTER = 22
-"""Rate of a TPU's VMEM over that of its HBM, about (the JAX scaling book): what takes longer there than all else is not
-bound by the rest, and no more is known of the rate."""
+"""Rate of a TPU's VMEM over that of its HBM, about (the JAX scaling book): what takes longer there than all else is not bound
+by the rest, and no more is known of the rate."""
 
 
 class Bound(enum.Enum):

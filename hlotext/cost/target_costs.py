@@ -55,7 +55,7 @@ class Formula:
     def of(cls, value: object) -> Formula:
         """Creates a formula from text or a number. Raises ValueError if it is invalid."""
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError(f"a figure must be a number or a formula, not {value!r}")
+            raise ValueError(f"a cost must be a number or a formula, not {value!r}")
         text = str(value)
         if len(text) > _LONGEST:
             raise ValueError(f"a formula has at most {_LONGEST:,} characters")
@@ -128,10 +128,10 @@ def target_costs(table: Mapping[str, object]) -> TargetCosts:
     rows = []
     for target, row in table.items():
         if not isinstance(row, Mapping):
-            raise ValueError(f"{target}: a target has figures ({', '.join(_FIGURES)}), not {row!r}")
+            raise ValueError(f"{target}: a target has costs ({', '.join(_FIGURES)}), not {row!r}")
         wrong = [name for name in row if name not in _FIGURES]
         if wrong:
-            raise ValueError(f"{target}: {wrong[0]} is not a figure; known: {', '.join(_FIGURES)}")
+            raise ValueError(f"{target}: {wrong[0]} is not a cost; known: {', '.join(_FIGURES)}")
         try:
             formulas = {name: Formula.of(value) for name, value in row.items()}
         except ValueError as error:

@@ -1,8 +1,7 @@
 """The figures of XLA:TPU's own cost analysis, which `compiled.cost_analysis()` gives there.
 
-It is `HloCostAnalysis` with sizes of its own, other rules for gathers, scatters and custom calls, and a rate for each
-kind work. The source of libtpu is not public: these rules were found by compiling for seven chips, libtpu 0.0.42.1 and
-0.0.52.
+It is `HloCostAnalysis` with sizes of its own, other rules for gathers, scatters and custom calls, and a rate for each kind
+work. The source of libtpu is not public: these rules were found by compiling for seven chips, libtpu 0.0.42.1 and 0.0.52.
 """
 
 from __future__ import annotations

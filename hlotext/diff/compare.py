@@ -272,9 +272,7 @@ class _Finder:
         return graph.runs.get(node.computation) if node.computation is not None else None
 
     def _has_moved(self, new: hlo.Instruction, old: hlo.Instruction) -> bool:
-        """True if one of a pair stands in a loop and the other outside all loops, or in a loop that is another's
-        partner.
-        """
+        """True if one of a pair stands in a loop and the other outside all loops, or in a loop that is another's partner."""
         if new.computation is None or old.computation is None or new.opcode in _FREE:
             return False
         loop, was = self._graphs[1].loop_around(new.computation), self._graphs[0].loop_around(old.computation)

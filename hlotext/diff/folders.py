@@ -1,6 +1,4 @@
-"""Two dump folders side by side: which compilations are the same ones, and what changed around their programs and in
-them.
-"""
+"""Two dump folders side by side: which compilations are the same ones, and what changed around their programs and in them."""
 
 from __future__ import annotations
 

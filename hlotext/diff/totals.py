@@ -128,7 +128,7 @@ class Totals:
             return self.opcodes[name]
         if name in _opcodes():
             return TotalChange(name, "", 0, 0)
-        raise KeyError(f"unknown figure {name!r}; expected {', '.join(self.NAMES)}, or an opcode")
+        raise KeyError(f"unknown metric {name!r}; expected {', '.join(self.NAMES)}, or an opcode")
 
 
 def _opcodes() -> frozenset[str]:

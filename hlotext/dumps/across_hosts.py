@@ -115,7 +115,7 @@ class _Compiled:
 
     @property
     def has_collectives(self) -> bool | None:
-        """None without a final text: the partitioner inserts them."""
+        """None without the final HLO: the partitioner inserts them."""
         return bool(self.collectives) if self.after is not None else None
 
     @property
@@ -263,7 +263,7 @@ class _Comparison:
         waits = {
             True: "it has collectives, so it deadlocks if devices of several hosts take part",
             False: "it runs on several devices but has no collectives, so no host waits for another",
-            None: "it runs on several devices; whether it has collectives is unknown without a final text",
+            None: "it runs on several devices; whether it has collectives is unknown without the final HLO",
         }
         return HostFinding("missing", key[0], odd, f"{said}; {waits[self._has_collectives(key)]}")
 
@@ -281,7 +281,7 @@ class _Comparison:
         known = {key: self._has_collectives(key) for key in shared}
         meeting = [key for key in shared if known[key]]
         both = "both have collectives, so they deadlock if the hosts also run them in this order"
-        rest = "this matters only if both have collectives, which is unknown without a final text"
+        rest = "this matters only if both have collectives, which is unknown without the final HLO"
         if None not in known.values():
             rest = "no host waits for another, since not both have collectives"
         return self._order_of(meeting, both) or self._order_of(shared, rest)
@@ -327,7 +327,7 @@ class _Comparison:
             lacking = tuple(host for host, one in rows.items() if one.after is None)
             return [
                 HostFinding(
-                    "unfinished", name, lacking, "it has no final text: the compilation did not finish"
+                    "unfinished", name, lacking, "it has no final HLO: the compilation did not finish"
                 )
             ]
         reference, odd = self._told_apart(rows, lambda one: one.settings)
@@ -387,7 +387,7 @@ class _Comparison:
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         if first == DEVICES:
             usual, own = (value if value is not None else "unknown" for value in changes[first])
-            message = f"its device order is different: {own}, elsewhere {usual}{more}"
+            message = f"its device order differs: {own}, elsewhere {usual}{more}"
             message += ", so its collectives pair different devices" if self._has_collectives(key) else ""
         else:
             message = f"{first} is {own}, elsewhere {usual}{more}"
@@ -403,7 +403,7 @@ class _Comparison:
         return _meeting_finding(key[0], (rows[two[0]].collectives, rows[two[1]].collectives), two, odd)
 
     def _meeting(self, key: Key, hosts: tuple[str, str], is_final: bool) -> _TwoOrders:
-        """Collectives of two hosts: of the final texts, none where one is missing, or of those before optimization."""
+        """Collectives of two hosts: of the final modules, none where one is missing, or of those before optimization."""
         rows = [self._of[key][host] for host in hosts]
         if is_final:
             is_known = all(one.after is not None for one in rows)

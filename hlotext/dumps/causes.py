@@ -36,11 +36,11 @@ ASK_FOR_PASSES = dump_flags(".*")
 
 @attrs.frozen
 class Cause:
-    """Why one operation of the final text is there."""
+    """Why one operation of the final HLO is there."""
 
     instruction: hlo.Instruction
     step: Step | None
-    """The step that shows it first; None if no step but the final text was dumped."""
+    """The step that shows it first; None if no step but the final HLO was dumped."""
     cause: str
     """In a word or two: `program`, `layout`, `interference`, `host transfer`, `memory space`, `rematerialization`,
     ...; `unknown`."""
@@ -126,16 +126,16 @@ def _line(instruction: hlo.Instruction) -> str:
 
 
 def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
-    """Why operations of the final text are there. Raises LookupError for a name that it does not have, or without one."""
+    """Why operations of the final HLO are there. Raises LookupError for a name that it does not have, or without one."""
     after = compilation.after
     if after is None:
-        raise LookupError(f"{compilation.name} has no final text")
+        raise LookupError(f"{compilation.name} has no final HLO")
     nodes = []
     for name in names:
         node = meant_instruction(after, name)
         if node is None:
             raise LookupError(
-                f"no instruction {name} in the final text of {compilation.name}{names_meant(after, name)}"
+                f"no instruction {name} in the final HLO of {compilation.name}{names_meant(after, name)}"
             )
         nodes.append(node)
     born = compilation.births(node.name for node in nodes)
@@ -143,7 +143,7 @@ def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
 
 
 def origins(compilation: Compilation, nodes: Iterable[hlo.Instruction]) -> list[Cause]:
-    """The pass that brought each operation of the final text, with its chain; of collectives without their reasons."""
+    """The pass that brought each operation of the final HLO, with its chain; of collectives without their reasons."""
     nodes = list(nodes)
     born = compilation.births(node.name for node in nodes)
     return [_cause(compilation, node, born[node.name]) for node in nodes if node.name in born]
@@ -185,14 +185,14 @@ def _of_collective(compilation: Compilation, cause: Cause) -> Cause:
 
 
 def copies(compilation: Compilation) -> list[Cause]:
-    """Cause of each copy and transpose that the final text executes, also inside fusions that compute nothing."""
+    """Cause of each copy and transpose that the final HLO executes, also inside fusions that compute nothing."""
     if compilation.after is None:
-        raise LookupError(f"{compilation.name} has no final text")
+        raise LookupError(f"{compilation.name} has no final HLO")
     return causes(compilation, [node.name for node in executed_copies(compilation.after)])
 
 
 def executed_copies(module: hlo.Module) -> list[hlo.Instruction]:
-    """The copies and transposes that a final text executes, also inside fusions that compute nothing."""
+    """The copies and transposes that the final HLO executes, also inside fusions that compute nothing."""
     nodes = list(module.instructions())
     moved = {id(i) for node in nodes if node.opcode == "fusion" for i in fused_moves(node, may_cut=True)}
     return [i for i in nodes if i.opcode in COPIES or _is_executed_transpose(i, moved)]
@@ -326,7 +326,7 @@ _MOST_GONE = 4
 
 
 def _of_text(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
-    """The first rule that fits of those that need no pass: the final text proves the cause."""
+    """The first rule that fits of those that need no pass: the final HLO proves the cause."""
     for rule in (_rematerialized, _undonated, _still_read, _rotated, _moved, _layout):
         found = rule(compilation, node, step)
         if found is not None:
@@ -401,8 +401,8 @@ def _rotated(compilation: Compilation, node: hlo.Instruction, step: Step | None)
 
 
 _UNROLL = (
-    "unroll the loop, so that values move on without copies: jax.lax.scan or fori_loop with unroll=2, or more if more "
-    "elements move on"
+    "unroll the loop, so that values are passed on without copies: jax.lax.scan or fori_loop with unroll=2, "
+    "or more if more elements are passed on"
 )
 
 

@@ -63,8 +63,7 @@ class Compilation:
         self.files = files
         """Files of the compilation, sorted by path."""
         self.earlier: Compilation | None = None
-        """The compilation that this one continues, if a pass created a new module with a number of its own; else None.
-        """
+        """The compilation that this one continues, if a pass created a new module with a number of its own; else None."""
         self._notes: list[Note] = []
         self._causes: dict[DeviceMesh | str | None, tuple[CollectiveCause, ...]] = {}
 
@@ -202,7 +201,7 @@ class Compilation:
         """Identity of operations over all steps. Files are read once and not kept in memory.
 
         `births`, `why`, `trace`, `introduced` and `copies` are derived from it. Raises InputError if the dump cannot be
-        read, and HloSyntaxError if it does not hold valid HLO.
+        read, and HloSyntaxError if it does not contain valid HLO.
         """
         return dumps.identity.Identity(self)
 
@@ -228,7 +227,7 @@ class Compilation:
         """Returns the step in which an instruction of the final HLO first appears, following renames.
 
         Returns None if the final HLO has no instruction with this name. Raises InputError if the dump cannot be read,
-        and HloSyntaxError if it does not hold valid HLO.
+        and HloSyntaxError if it does not contain valid HLO.
         """
         birth = self.births([name]).get(name.removeprefix("%"))
         return None if birth is None else birth.step

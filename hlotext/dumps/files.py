@@ -36,7 +36,7 @@ class DumpFile:
 
     @property
     def archive(self) -> str | None:
-        """Path of the archive that contains it, or None for a regular file."""
+        """Path of the archive that contains the file, or None for a regular file."""
         return self._storage.archive(self.name.path)
 
     @property

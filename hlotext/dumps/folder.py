@@ -57,9 +57,7 @@ class DumpFolder:
         raise LookupError(f"{self.path} holds no module {key}; {self._near(str(key))}")
 
     def _near(self, key: str) -> str:
-        """The modules that a name may mean: those in whose names it stands, else one spelled alike, else the first
-        ones.
-        """
+        """The modules that a name may mean: those in whose names it stands, else one spelled alike, else the first ones."""
         numbered = {f"{c.name} (number {c.number})": c.name for c in self.compilations}
         near = [shown for shown, name in numbered.items() if key and key.lower() in name.lower()]
         if 0 < len(near) <= _MOST_MEANT:
@@ -134,8 +132,7 @@ def opened(storage: Storage, *, top_only: bool = False) -> DumpFolder:
 def _join(compilations: Sequence[Compilation]) -> None:
     """Finds the two halves of compilations in which a pass made a new module, as TPU's X64 elimination does.
 
-    The first half has a text before optimization and no final one, the second of the same name it is the other way
-    round.
+    The first half has a text before optimization and no final one, the second of the same name it is the other way round.
     """
     waiting: dict[tuple[str, str], Compilation] = {}
     for compilation in compilations:
@@ -169,8 +166,8 @@ def _separated(
 ) -> list[tuple[list[FileName], list[Note]]]:
     """The files of one number, apart where they are of several processes: these count from 0 each.
 
-    Modules of different names, or written at different times, are of different processes. What says neither belongs to
-    all, and is given to the one with most files.
+    Modules of different names, or written at different times, are of different processes. What says neither belongs to all,
+    and is given to the one with most files.
     """
     times = Counter(name.timestamp for name in group if name.timestamp is not None)
     by_time = len(times) > 1

@@ -12,7 +12,7 @@ import re
 import attrs
 
 _FINAL = r"(?:cpu_|sm_[\w.]+_gpu_|[^.]*gpu_)?after_optimizations"
-"""The name of the final text: with a prefix from CPU and GPU compilers, without one from TPU's."""
+"""The name of the final HLO: with a prefix from CPU and GPU compilers, without one from TPU's."""
 
 
 @attrs.frozen
@@ -194,7 +194,7 @@ _LOOSE_FINAL = re.compile(r"(?:.+\.)?after_(?:optimizations?|codegen)\.(?:txt|hl
 
 
 def is_loose_final(name: str) -> bool:
-    """True if a file that no compiler named is called like a final text: `my_model.after_optimizations.txt`."""
+    """True if a file that no compiler named is called like the final HLO: `my_model.after_optimizations.txt`."""
     return _LOOSE_FINAL.fullmatch(name) is not None
 
 

@@ -10,8 +10,7 @@ class Note:
     """An irregularity in a dump."""
 
     code: str
-    """`mixed-processes`, `no-final-text`, `cut-off`, `unreadable`, `overwritten`, `lying-name`, `other-compiler`, ...
-    """
+    """`mixed-processes`, `no-final-text`, `cut-off`, `unreadable`, `overwritten`, `lying-name`, `other-compiler`, ..."""
     message: str
     path: str = ""
     """The affected file or module; empty for the folder as a whole."""

@@ -1,7 +1,7 @@
 """Readers of side files: options, passes with times, the device, fusion decisions, autotuning, transfers.
 
-All are read without schemas, so a field that XLA renames is None or empty here, never an error. A truncated file yields
-its readable part.
+All are read without schemas, so a field that XLA renames is None or empty here, never an error. A truncated file yields its
+readable part.
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ class Options:
 
 
 def read_options(text: str, *, quotes: bool = False) -> dict[str, tuple[str, ...]]:
-    """The options of a `debug_options` or flag file, one a line, repeated ones collected; `quotes` keeps those of
-    texts.
-    """
+    """The options of a `debug_options` or flag file, one a line, repeated ones collected; `quotes` keeps those of texts."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         match = _OPTION.match(line.strip())

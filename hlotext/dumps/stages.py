@@ -150,7 +150,7 @@ _STAGES = (
     Stage(
         "memory",
         "Memory",
-        "Rematerializes or moves what does not fit; on TPUs places arrays in fast memory.",
+        "Rematerializes or moves values that do not fit; on TPUs, places arrays in fast memory.",
         r"remat.*|.*memory-space-assignment|pin-.*|tpu-memory-precolor",
         r"remat-pipeline|final_rematerialization|MSA_for_SMEM|Pre_memory_space_assignment|.*memory_space_assignment",
         ("hlo-buffers",),
@@ -170,7 +170,7 @@ _STAGES = (
     Stage(
         "thunks",
         "Thunks",
-        "Turns scheduled instructions into what the runtime executes.",
+        "Turns scheduled instructions into thunks, the steps that the runtime executes.",
         kinds=("thunk-sequence", "thunk-metadata"),
     ),
     Stage(

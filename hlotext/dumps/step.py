@@ -30,13 +30,14 @@ class Step:
         """Index among the compilation's steps, from 0."""
         step = file.name.step
         self.number: int | None = None if step is None else step.number
-        """Number in the file's name, which counts the dumps of a module; None for the first and final texts."""
+        """Number in the file's name, which counts the dumps of a module; None for the first and final modules."""
         self.pipeline: str = "" if step is None else step.pipeline
-        """Name of the pipeline, or of the enclosing pass; empty for the first and final texts."""
+        """Name of the pipeline, or of the enclosing pass; empty for the first and final modules."""
         self.name: str = (
             file.name.suffix.removesuffix(".txt").removesuffix(".hlo.pb") if step is None else step.name
         )
-        """Name of the pass that had just run; for the first and final texts, that of the file: `before_optimizations`.
+        """Name of the pass that had just run; for the first and final modules, that of the file:
+        `before_optimizations`.
         """
         self.next_pass: str | None = None if step is None else step.next
         """Name of the next pass of the pipeline, whether or not it ran; None if the file name does not state it."""
@@ -72,9 +73,7 @@ class Step:
 
     @functools.cached_property
     def changes(self) -> Changes:
-        """Changes since the previous step; empty for the first step.
-
-        Only computations whose text differs are compared.
+        """Changes since the previous step; empty for the first step. Only computations whose text differs are compared.
 
         Raises InputError if a file cannot be read, and HloSyntaxError if it is not valid HLO.
         """

@@ -50,7 +50,7 @@ class ModuleFile:
 
     @property
     def archive(self) -> str | None:
-        """Path of the archive that contains it, or None for a regular file."""
+        """Path of the archive that contains the file, or None for a regular file."""
         return self.file.archive if self.file is not None else None
 
     @property
@@ -133,7 +133,7 @@ def is_dumped(name: str) -> bool:
 
 
 def compilation_of(place: str | ModuleFile) -> Compilation | None:
-    """The compilation whose final text is at a path; None for every other text."""
+    """The compilation whose final HLO is at a path; None for every other text."""
     found = compilation_beside(place) if isinstance(place, str) else place.compilation
     return found if found is not None and is_final(place, found) else None
 
@@ -210,8 +210,7 @@ def _of_folder(folder: DumpFolder, which: Which) -> Iterator[ModuleFile]:
 def _loose(files: Sequence[DumpFile], *, without_traces: bool) -> list[ModuleFile]:
     """The modules in files without XLA's names.
 
-    Protos only of modules whose text is not there, and traces, which hold the programs that ran, where there is nothing
-    else.
+    Protos only of modules whose text is not there, and traces, which hold the programs that ran, where there is nothing else.
     """
     found: list[ModuleFile] = []
     protos: list[ModuleFile] = []

@@ -77,9 +77,7 @@ _LONGEST_ROUND = 8
 
 
 def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[TimelineEntry]:
-    """The steps of a compilation, or of one stage of it, each compared with the step before. Two texts are held at a
-    time.
-    """
+    """The steps of a compilation, or of one stage of it, each compared with the step before. Two texts are held at a time."""
     before: identity.State | None = None
     for step in compilation.steps:
         run = compilation.pass_run(step)
@@ -154,7 +152,7 @@ def notes(compilation: Compilation) -> list[Note]:
             f"after {steps[-1].pipeline}/{steps[-1].name}" if steps[-1].is_pass else "before the first pass"
         )
         found.append(
-            Note("no-final-text", f"no final text: the compilation, or its dump, ended {ended}", where)
+            Note("no-final-text", f"no final HLO: the compilation, or its dump, ended {ended}", where)
         )
     if steps and compilation.first is None:
         found.append(Note("no-first-text", "no text before optimization", where))

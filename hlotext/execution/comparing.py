@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 _FLOOR = 0.01
-"""Elements smaller than this part of the largest one count as if they were as large: what is left of sums that cancel.
-"""
+"""Elements smaller than this part of the largest one count as if they were as large: what is left of sums that cancel."""
 
 
 def difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
@@ -48,7 +47,7 @@ def distance(
 ) -> float:
     """Returns the largest `difference` over all results and sets of arguments.
 
-    Infinite if `a` and `b` have different numbers of results or argument sets.
+    The result is infinite if `a` and `b` have different numbers of results or argument sets.
     """
     if len(a) != len(b) or any(len(x) != len(y) for x, y in zip(a, b, strict=True)):
         return float("inf")

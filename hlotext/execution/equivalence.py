@@ -23,8 +23,9 @@ def largest_difference(
     """Returns the largest relative difference between the results of two modules on random arguments.
 
     Floats narrower than f32 are widened. With several devices, each gets different arguments (see `execution.run`), and
-    results are compared device by device; `devices=1` executes programs before partitioning as they are. Infinite if
-    arguments or results have different types. Raises NotExecutable, with the reason, if a module cannot be executed.
+    results are compared device by device; `devices=1` executes programs before partitioning as they are. The result is
+    infinite if arguments or results have different types. Raises NotExecutable, with the reason, if a module cannot be
+    executed.
     """
     with Reference(before, seed=seed, devices=devices, timeout=timeout) as reference:
         return reference.distance(after)
@@ -90,8 +91,8 @@ def first_change(
 ) -> str | None:
     """The first of `count` rewrites that changed a result, in a sentence; None if the results agree.
 
-    `after_so_many` returns the module after the first n rewrites, and the name of the last of them. Found by bisection,
-    in log2(count) runs. Warns about a module that cannot be executed.
+    `after_so_many` returns the module after the first n rewrites, and the name of the last of them. Found by bisection, in
+    log2(count) runs. Warns about a module that cannot be executed.
     """
     try:
         with Reference(before) as reference:

@@ -38,8 +38,8 @@ def device_arrays(
 ) -> list[np.ndarray[Any, Any]]:
     """Random arrays for a text; for several devices an array for each, stacked along a new first dimension.
 
-    Devices that hold the same piece of a parameter get equal ones. `types` are the shapes to draw, by default those
-    that the text takes. Raises NotExecutable as `random_arrays` does.
+    Devices that hold the same piece of a parameter get equal ones. `types` are the shapes to draw, by default those that the
+    text takes. Raises NotExecutable as `random_arrays` does.
     """
     types = text.taken if types is None else types
     if text.devices == 1:

@@ -1,8 +1,8 @@
 """A module of any stage as plain HLO text that jaxlib's CPU client compiles.
 
 Layouts, tiles, memory spaces, schedules, control dependencies and backend configurations go. Fusions become calls,
-asynchronous pairs what they wrap, bitcasts moves of elements, mixed precisions conversions, known custom calls what
-they compute.
+asynchronous pairs what they wrap, bitcasts moves of elements, mixed precisions conversions, known custom calls what they
+compute.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The smallest pair of texts that still differ: one operation, or few, out of two modules that compute different
-results.
-"""
+"""The smallest pair of texts that still differ: one operation, or few, out of two modules that compute different results."""
 
 from __future__ import annotations
 
@@ -211,9 +209,7 @@ class _Runs:
     def _around(
         self, first: tuple[Instruction, Instruction], agreeing: Sequence[tuple[Instruction, Instruction]]
     ) -> Iterator[tuple[Module, Module]]:
-        """Pairs to try, the smallest first: bodies that differ, the operation alone, the operation with all that it
-        needs.
-        """
+        """Pairs to try, the smallest first: bodies that differ, the operation alone, the operation with all that it needs."""
         makers = [one.operands[0] if one.opcode == "get-tuple-element" else one for one in first]
         bodies = [one.called_computations for one in makers]
         if len(bodies[0]) == len(bodies[1]) and makers[0].opcode == makers[1].opcode:

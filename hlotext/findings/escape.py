@@ -23,9 +23,7 @@ _COMMAND = lazy_regex(r"#(?=#(?:\[|vso\[|teamcity\[))|^(\s*):(?=:)", re.MULTILIN
 
 
 def line(text: str) -> str:
-    """The text on one line of a terminal or a log: blanks and line ends become one blank, what a terminal may obey
-    U+FFFD.
-    """
+    """The text on one line of a terminal or a log: blanks and line ends become one blank, what a terminal may obey U+FFFD."""
     if not text.isprintable():
         text = "".join(c if c.isprintable() else REPLACEMENT for c in " ".join(text.split()))
     return _without_commands(text)
@@ -67,9 +65,7 @@ def _shown(text: str) -> str:
 
 
 def _without_commands(text: str) -> str:
-    """The same, but no line is a command:
-    https://docs.github.com/actions/reference/workflow-commands-for-github-actions.
-    """
+    """The same, but no line is a command: https://docs.github.com/actions/reference/workflow-commands-for-github-actions."""
     if "##" not in text and "::" not in text:
         return text
     return _COMMAND().sub(lambda match: (match[1] or "") + REPLACEMENT, text)
@@ -128,9 +124,7 @@ def markdown_code(text: str) -> str:
 
 
 def html(text: str) -> str:
-    """Text between tags or in a quoted attribute of HTML, SVG or XML, lines and tabs kept. Not for the target of a
-    link.
-    """
+    """Text between tags or in a quoted attribute of HTML, SVG or XML, lines and tabs kept. Not for the target of a link."""
     if text.isalnum():  # as the numbers in pictures
         return text
     text = lines(text)

@@ -37,9 +37,7 @@ class Facts:
 
 @attrs.frozen
 class RepairOutcome:
-    """A module before and after its repair, made in a copy of the text. Estimates of `hlotext.cost` and
-    `hlotext.memory`.
-    """
+    """A module before and after its repair, made in a copy of the text. Estimates of `hlotext.cost` and `hlotext.memory`."""
 
     edit: str
     """The edit that was made; empty if none fits."""
@@ -209,9 +207,7 @@ class Finding(Value):
         return attrs.evolve(self, source=None, instruction=None, related_instructions=(), facts=self.facts)
 
     def __str__(self) -> str:
-        """The full report: location, message, source line with caret, related locations, help. Safe in terminals and
-        logs.
-        """
+        """The full report: location, message, source line with caret, related locations, help. Safe in terminals and logs."""
         file, facts = escape.line(self.file), self.facts
         message = escape.line(self.message)
         out = [f"{file}:{self.line}:{self.column}: {self.severity.value}[{self.code}]: {message}"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
 
 _AFTER = ("hlo-final", "other")
-"""The kinds of files that rules are for: final texts, and those that no compiler named."""
+"""The kinds of files that rules are for: final modules, and those that no compiler named."""
 
 
 def texts_in(place: str) -> list[str | ModuleFile]:
@@ -84,7 +84,7 @@ def _lint_place(file: str, config: Config) -> Linted:
 
 
 def compilation_around(file: str | ModuleFile) -> Compilation | None:
-    """The compilation that a file is the final text of; None if no folder tells."""
+    """The compilation that a file is the final HLO of; None if no folder tells."""
     try:
         return compilation_of(file) if file != "-" else None
     except (InputError, OSError):

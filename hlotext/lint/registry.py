@@ -1,6 +1,4 @@
-"""Every rule: those of this package, one in each file of `rules`, those of other packages, and those of a project's
-files.
-"""
+"""Every rule: those of this package, one in each file of `rules`, those of other packages, and those of a project's files."""
 
 from __future__ import annotations
 

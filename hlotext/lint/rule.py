@@ -146,9 +146,7 @@ class Context:
 
     @functools.cached_property
     def _needed(self) -> int:
-        """Bytes of main memory, with what is lost by fragments, which fall with the rest; 0 where memory cannot be
-        told.
-        """
+        """Bytes of main memory, with what is lost by fragments, which fall with the rest; 0 where memory cannot be told."""
         return max(self.assignment.run_bytes, self.peak or 0) if self.assignment is not None else 0
 
     @functools.cached_property

@@ -43,7 +43,7 @@ def repair(origins: Iterable[Origin], context: Context) -> str:
     """The repair for arrays that are kept though they need not be; its price follows."""
     fused = _FUSED.get(context.backend, _IN_BLOCKS) if context.backend is not None else _IN_BLOCKS
     attention = f", or for attention {fused}" if _are_of_attention(origins) else ""
-    return f"jax.checkpoint around what computes them{attention}:"
+    return f"jax.checkpoint around the code that computes them{attention}:"
 
 
 def _are_of_attention(origins: Iterable[Origin]) -> bool:

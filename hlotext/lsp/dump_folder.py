@@ -25,15 +25,15 @@ def compilation_of(path: str | None) -> Compilation | None:
 
 
 def why(compilation: Compilation, name: str) -> str:
-    """The pass that added an instruction of the final text and its cause, as text."""
+    """The pass that added an instruction of the final HLO and its cause, as text."""
     try:
         cause = compilation.why(name)
     except LookupError:
-        return f"{name} is not in the final text of {compilation.name}; ask in that file"
+        return f"{name} is not in the final HLO of {compilation.name}; ask in that file"
     except (hlo.InputError, hlo.HloSyntaxError) as error:
         return f"the dump folder cannot be read: {error}"
     lines = [f"{name}: {cause.cause} (confidence: {cause.confidence})"]
-    lines.append(f"because: {cause.because or 'unknown: the texts do not show it'}")
+    lines.append(f"because: {cause.because or 'unknown: the dumps do not show it'}")
     if cause.step is not None:
         lines.append(f"step {cause.step.index}: {cause.step.name} ({cause.step.stage})")
     lines += cause.evidence
@@ -50,7 +50,7 @@ def steps_of(compilation: Compilation, name: str) -> Iterator[types.Location]:
     Steps are followed from the last one back. A step in which no such name is found is left out.
     """
     names = {name}
-    # Of a name that the final text does not have nothing else is known.
+    # Of a name that the final HLO does not have nothing else is known.
     with contextlib.suppress(LookupError, hlo.InputError, hlo.HloSyntaxError):
         names |= {event.name for event in compilation.identity.history(name)}
     choices = "|".join(sorted(map(re.escape, names), key=len, reverse=True))

@@ -36,8 +36,8 @@ PART = "hlotext.openPart"
 _DEPTH = 3
 _FIRST = "HloModule m, entry_computation_layout={()->f32[]}\n\nENTRY %e () -> f32[] {\n  ROOT %c = f32[] constant(0)\n}\n"
 _MALLOC = ((-3, 1 << 20), (-8, 1))
-"""glibc's M_MMAP_THRESHOLD and M_ARENA_MAX: texts get pages of their own, and all threads one heap. By default the
-threshold rises to the size of texts that were freed, and later texts fragment the heaps."""
+"""glibc's M_MMAP_THRESHOLD and M_ARENA_MAX: texts get pages of their own, and all threads one heap. By default the threshold
+rises to the size of texts that were freed, and later texts fragment the heaps."""
 _SWITCH_SECONDS = 0.0005
 """Seconds for which one thread keeps the interpreter: a hover crosses threads several times while a text is read."""
 

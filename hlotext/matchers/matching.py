@@ -1,9 +1,8 @@
 """The matching algorithm: each pair of pattern and instruction is tried once, given the captures so far.
 
-Operands in any order and alternatives make ways that branch, and nested ones would make exponentially many. But what a
-part of a pattern captures matters to the rest only where the rest asks for the same name again. So of a part that
-shares no name the first way is enough, of others one for each different meaning of the shared names, and each is found
-once.
+Operands in any order and alternatives make ways that branch, and nested ones would make exponentially many. But what a part
+of a pattern captures matters to the rest only where the rest asks for the same name again. So of a part that shares no name
+the first way is enough, of others one for each different meaning of the shared names, and each is found once.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Answer(BaseModel):  # type: ignore[misc]
 
     model_config = ConfigDict(json_schema_extra=slim)
 
-    facts: dict[str, Any] = Field(description="Figures; field names end in their unit. null means unknown.")
+    facts: dict[str, Any] = Field(description="Values; field names end in their unit. null means unknown.")
     rows: list[dict[str, Any]] = Field(default_factory=list, description="A page of the table.")
     total: int = Field(default=0, description="Total number of rows.")
     returned: int = Field(default=0, description="Rows on this page.")

@@ -34,7 +34,7 @@ def origin(store: Store, dump: DumpId, name: Name) -> Answer:
     facts = {
         "name": wanted,
         "cause": cause.cause,
-        "because": cause.because or "unknown: the texts do not show it",
+        "because": cause.because or "unknown: the dumps do not show it",
         "confidence": cause.confidence,
         "step": cause.step.index if cause.step is not None else None,
         "pass": cause.step.name if cause.step is not None else None,

@@ -282,7 +282,7 @@ def cost_of(
     source = f"{one.id}/cost/{by}/{chip}"
     if by == "instruction":
         if estimate is None:
-            raise RefusedError(f"the text does not name the chip; pass chip, one of {', '.join(CHIPS)}")
+            raise RefusedError(f"the module does not name its chip; pass chip, one of {', '.join(CHIPS)}")
 
         def row(part: cost.InstructionTime) -> tuple[Any, ...]:
             node, least = part.instruction, part.least

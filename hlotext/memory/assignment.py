@@ -254,8 +254,7 @@ def assign(
 def peak_bytes(module: Module) -> int:
     """Bytes of main memory at the peak, as `assign(module).peak().bytes`, in a fraction of its time.
 
-    Nothing gets a place in a heap: of what lives there at once, no two share one. Raises MemoryModelError as `assign`
-    does.
+    Nothing gets a place in a heap: of what lives there at once, no two share one. Raises MemoryModelError as `assign` does.
     """
     backend, age = _backend(module, None, None), age_for(module)
     known = _assignments(module, backend, None, age)

@@ -60,9 +60,7 @@ def heap_bytes(assignment: Assignment, memory_space: int) -> int:
 
 
 def live_in(allocation: Allocation, moments: int) -> list[int]:
-    """Bytes that live in an allocation at each moment; values at one place count once, also those that become one
-    there.
-    """
+    """Bytes that live in an allocation at each moment; values at one place count once, also those that become one there."""
     ranges: dict[tuple[int, int], list[tuple[int, int]]] = {}
     begun = _begun(allocation)
     for value, offset, size in allocation.slices:
@@ -135,11 +133,9 @@ def peak(assignment: Assignment, memory_space: int) -> Peak:
 
 
 def held_at_peak(assignment: Assignment) -> dict[Value, int]:
-    """Bytes of main memory at its peak by the value that they were set aside for: of those that share them the first
-    written.
+    """Bytes of main memory at its peak by the value that they were set aside for: of those that share them the first written.
 
-    A loop's state is in the memory of what the loop was given. What is static is held by the first of its largest
-    values.
+    A loop's state is in the memory of what the loop was given. What is static is held by the first of its largest values.
     """
     time = assignment.peak().time
     shared = assignment.shared_buffers

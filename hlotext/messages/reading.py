@@ -251,9 +251,7 @@ def _key(parts: dict[str, str], module: str | None) -> Message:
 
 
 def _timed(text: str, found: list[tuple[int, Message]]) -> Iterator[Message]:
-    """Slow operations with how long they took: the line that says so stands between the first report and its
-    repetition.
-    """
+    """Slow operations with how long they took: the line that says so stands between the first report and its repetition."""
     took = [(match.start(), seconds(match)) for match in TOOK.finditer(text)]
     for number, (start, message) in enumerate(found):
         if message.kind.startswith("slow-"):

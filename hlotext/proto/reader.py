@@ -1,7 +1,7 @@
 """From `HloModuleProto` to nodes, directly: no text in between.
 
-What is the same is made once: shapes, attributes and literals are told by their bytes. The order is XLA's when it
-prints the proto (`HloModule::Print`): the schedule's, else operands before users.
+What is the same is made once: shapes, attributes and literals are told by their bytes. The order is XLA's when it prints the
+proto (`HloModule::Print`): the schedule's, else operands before users.
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ def read_module(
 def read_module_and_ids(
     data: bytes, name: str, start: int, end: int
 ) -> tuple[Module, dict[int, Instruction]]:
-    """A module inside of a file, and its instructions by the ids under which the file speaks of them. Raises
-    ProtoError.
-    """
+    """A module inside of a file, and its instructions by the ids under which the file speaks of them. Raises ProtoError."""
     instructions: dict[int, Instruction] = {}
     return _read(data, name, start, end, instructions, False), instructions
 
@@ -83,8 +81,7 @@ class _Reader:
         """Computations by their ids as varints."""
         self.calls: dict[Computation, list[list[Computation]]] = {}
         self.schedule: dict[str, str] | None = None
-        """The ids of each scheduled computation's instructions, one varint behind the other; None without a schedule.
-        """
+        """The ids of each scheduled computation's instructions, one varint behind the other; None without a schedule."""
 
     def module(self) -> Module:
         self._take_apart()

@@ -2,9 +2,8 @@
 
 The profiler keeps the `HloProto` of each module that ran in a plane of its own, as a statistic of an event's metadata
 (`/host:metadata`, "Hlo Proto"), whose name ends in the program's id. Times lie in events that name an operation
-(`hlo_op`, with `program_id` and `run_id`), as the CPU's and GPU's runtimes write them; a TPU's planes have lines of
-their own for modules and operations ("XLA Modules", "XLA Ops"; inferred, no such trace was at hand). `trace_events.py`
-reads these.
+(`hlo_op`, with `program_id` and `run_id`), as the CPU's and GPU's runtimes write them; a TPU's planes have lines of their own
+for modules and operations ("XLA Modules", "XLA Ops"; inferred, no such trace was at hand). `trace_events.py` reads these.
 """
 
 from __future__ import annotations

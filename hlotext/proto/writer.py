@@ -451,8 +451,7 @@ def _completed(instruction: Instruction) -> dict[str, Any]:
 
 
 def _as_stored(module: Module) -> list[Computation]:
-    """The computations, callees before callers: as they lay in the proto that the module was read from, else as it has
-    them.
+    """The computations, callees before callers: as they lay in the proto that the module was read from, else as it has them.
 
     Readers give them in another order, which does not tell the one in the file.
     """
@@ -461,9 +460,7 @@ def _as_stored(module: Module) -> list[Computation]:
 
 
 def _as_numbered(instructions: list[Instruction], stored: tuple[str, ...] | None) -> list[Instruction]:
-    """The instructions in the order of their ids: that of the proto that they are from, else the one in which they
-    stand.
-    """
+    """The instructions in the order of their ids: that of the proto that they are from, else the one in which they stand."""
     if stored is None:
         return instructions
     places = {name: place for place, name in enumerate(stored)}

@@ -33,7 +33,7 @@ def _markdown(report: FindingsReport) -> str:
     rows = [
         f"| {row['code']} | {row['count']:,} | {escape.markdown(row['title'])} |\n" for row in _rows(report)
     ]
-    return "".join(["| code | count | what |\n", "|---|---:|---|\n", *rows])
+    return "".join(["| code | count | title |\n", "|---|---:|---|\n", *rows])
 
 
 def _rows(report: FindingsReport) -> list[dict[str, Any]]:

@@ -220,9 +220,7 @@ def basis_of(finding: Finding) -> str:
 
 
 def outcome_text(outcome: RepairOutcome) -> str:
-    """`2 instructions moved out of while.5: step 20.1 ms -> 6.3 ms (69 % less), peak 1.20 GiB -> 1.22 GiB (1.7 %
-    more)`.
-    """
+    """`2 instructions moved out of while.5: step 20.1 ms -> 6.3 ms (69 % less), peak 1.20 GiB -> 1.22 GiB (1.7 % more)`."""
     if outcome.reason:
         return f"the repair was not applied: {outcome.reason}"
     parts = []

@@ -1,6 +1,4 @@
-"""Findings as JUnit's XML, which every CI server shows as test results: a suite for each file, a failure for each
-finding.
-"""
+"""Findings as JUnit's XML, which every CI server shows as test results: a suite for each file, a failure for each finding."""
 
 from __future__ import annotations
 

@@ -56,12 +56,11 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
 def extract_between(
     results: Sequence[Instruction], given: Sequence[tuple[Shape, Instruction | None]]
 ) -> Module:
-    """A new module that computes instructions of one computation from given ones, which become its parameters, in this
-    order.
+    """A new module that computes instructions of one computation from given ones, which become its parameters, in this order.
 
-    Former parameters that are still used come before them. A parameter without an instruction is used by nothing.
-    Several results are a tuple. The source module stays as it is. Raises EditError for instructions of no module, or of
-    several computations.
+    Former parameters that are still used come before them. A parameter without an instruction is used by nothing. Several
+    results are a tuple. The source module stays as it is.
+    Raises EditError for instructions of no module, or of several computations.
     """
     computation = results[0].computation
     if computation is None or computation.module is None or {i.computation for i in results} != {computation}:

@@ -211,9 +211,7 @@ _KEPT = ("sharding", "frontend_attributes", "metadata")
 
 
 def _states(loop: Instruction) -> tuple[Instruction, ...]:
-    """Where the state of a loop is: itself, what its computations are given, where it starts, and what the body
-    returns.
-    """
+    """Where the state of a loop is: itself, what its computations are given, where it starts, and what the body returns."""
     given = parameter_of(body_of(loop)), parameter_of(condition_of(loop))
     return loop, *given, loop.operands[0], body_of(loop).root
 
@@ -294,8 +292,8 @@ def _sharding(
 
 
 def _tidied(editor: Loops, loop: Instruction, old: tuple[Computation, ...], notes: _Notes) -> Instruction:
-    """The loop, without tuples that are only taken apart, and without the computations that it called before, whose
-    names its own take over.
+    """The loop, without tuples that are only taken apart, and without the computations that it called before, whose names
+    its own take over.
     """
     home, module = loop.computation, editor.module
     assert home is not None

@@ -162,8 +162,8 @@ def _inline(
 
 
 def _remove_own(module: Module, body: Computation) -> None:
-    """Removes the body of a fusion that is gone, with the bodies that its own fusions had: what is right in a fusion
-    need not be outside of one.
+    """Removes the body of a fusion that is gone, with the bodies that its own fusions had: what is right in a fusion need
+    not be outside of one.
     """
     waiting = [body]
     while waiting:

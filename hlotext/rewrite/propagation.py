@@ -279,9 +279,7 @@ class _Propagation:
                         _erase_chain(operand)
 
     def converted_constant(self, value: Instruction, type_: ElementType) -> Instruction | None:
-        """A constant, or what is only a broadcast or another arrangement of one, in another type; None for other
-        values.
-        """
+        """A constant, or what is only a broadcast or another arrangement of one, in another type; None for other values."""
         assert value.shape is not None
         shape, b = retyped(value.shape, type_), Builder.after(value)
         if value.literal is not None:

@@ -30,8 +30,10 @@ ERROR: dict[str, Any] = {
     "properties": {
         "kind": {
             "enum": ["usage", "unreadable", "not-found", "impossible", "internal"],
-            "description": "A wrong command line; unreadable input; an unknown name; a question without an "
-            "answer; a defect of hlotext.",
+            "description": (
+                "An invalid command line; unreadable input; an unknown name; a query without a result; "
+                "a bug in hlotext."
+            ),
         },
         "message": {"type": "string", "description": "The line printed on standard error."},
         "file": {"type": "string", "description": "The input concerned, if any."},

@@ -1,4 +1,4 @@
-"""Layouts in final text: values are passed on in the layout that they have, and only some opcodes change it."""
+"""Layouts in final HLO: values are passed on in the layout that they have, and only some opcodes change it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Costs of the builds of a dataset, one after the other: figures, steps, their causes, and which are accepted.
 
-Figures of HLO are exact, so each change is a step: there is no noise to model. A step that is meant is a line of a file,
-`MODULE BUILD FIGURE  # why`, as a baseline is one of findings. What is one module over the builds `hlotext.tables.programs`
-decides; a module that comes or goes is neither a rise nor a fall.
+Figures of HLO are exact, so each change is a step: there is no noise to model. A step that is meant is a line of a
+file, `MODULE BUILD METRIC  # why`, as a baseline is one of findings. What is one module over the builds
+`hlotext.tables.programs` decides; a module that comes or goes is neither a rise nor a fall.
 """
 
 from __future__ import annotations
@@ -143,9 +143,9 @@ def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> His
 
     Args:
         url: A path or URL of a dataset.
-        accepted: Lines `MODULE BUILD FIGURE`, each with a reason behind `#` or without; `*` stands for any, and the name in
-            the header for all modules that have it. `missing` in place of a figure accepts that a build lacks a module, and
-            so do those after it.
+        accepted: Lines `MODULE BUILD METRIC`, each with a reason behind `#` or without; `*` stands for any, and the
+            name in the header for all modules that have it. `missing` in place of a figure accepts that a build lacks a
+            module, and so do those after it.
         percent: Changes of up to so many percent are no steps.
 
     Raises:
@@ -321,7 +321,7 @@ def _accepted(line: str) -> AcceptedLine:
     match = _LINE.fullmatch(line.strip())
     if match is None or match["figure"] not in (*FIGURES, MISSING, ALL):
         raise InputError(
-            f"a line that accepts a step is MODULE BUILD FIGURE, of {', '.join(FIGURES)}, {MISSING} or *: {line.strip()}"
+            f"a line that accepts a step is MODULE BUILD METRIC, of {', '.join(FIGURES)}, {MISSING} or *: {line.strip()}"
         )
     return AcceptedLine(match["module"], match["build"], match["figure"], match["why"] or "")
 

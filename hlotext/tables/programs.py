@@ -18,7 +18,7 @@ import attrs
 OK, UNREADABLE, UNTOLD = "ok", "unreadable", "untold"
 _NUMBERED = re.compile(r"module_\d+")
 _APART = re.compile(r"[\s#\x00-\x1f\x7f]+")
-"""Characters that no label has, as it stands in lines `MODULE BUILD FIGURE  # why`."""
+"""Characters that no label has, as it stands in lines `MODULE BUILD METRIC  # why`."""
 
 
 @attrs.frozen

@@ -1,7 +1,7 @@
 """Schema of the tables: `schema.toml` has a row for each column, with its type, unit and description.
 
-The version goes up when a column goes, changes its type or its meaning; columns that come do not change it. It stands
-in the metadata of every Arrow schema (`hlotext.schema_version`) and in the table `modules`.
+The version goes up when a column goes, changes its type or its meaning; columns that come do not change it. It stands in the
+metadata of every Arrow schema (`hlotext.schema_version`) and in the table `modules`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ TYPES = (
     "word", "text", "bool", "int16", "int32", "int64", "float64", "timestamp",
     "list<int32>", "list<int64>", "list<text>",
 )  # fmt: skip
-"""Arrow's types: `word` is a string that is dictionary-encoded (int32 indices), `text` one that is not, `timestamp`
-counts microseconds in UTC."""
+"""Arrow's types: `word` is a string that is dictionary-encoded (int32 indices), `text` one that is not, `timestamp` counts
+microseconds in UTC."""
 
 
 @attrs.frozen
@@ -75,8 +75,7 @@ BASIC: tuple[str, ...] = tuple(name for name, table in TABLES.items() if table.i
 
 
 def chosen(names: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The names of the tables that are wanted, in the schema's order: of a list, `a,b`, `all`, or None for the basic
-    ones.
+    """The names of the tables that are wanted, in the schema's order: of a list, `a,b`, `all`, or None for the basic ones.
 
     `basic` among them stands for all of these. Raises TableError for a name that is none.
     """

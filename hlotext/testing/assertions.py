@@ -555,7 +555,9 @@ class Hlo:
     def check(self, checks: str) -> None:
         """Checks the module's text with FileCheck lines (`CHECK: ...`).
 
-        Needs the package filecheck (`hlotext[filecheck]`). Raises AssertionError with FileCheck's report.
+        Needs the package filecheck (`hlotext[filecheck]`).
+
+        Raises AssertionError with FileCheck's report.
         """
         check_text(str(self.module), checks)
 

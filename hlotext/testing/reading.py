@@ -39,7 +39,7 @@ def module_of(value: Any) -> Module:
 
 
 def beside(value: Any) -> dumps.Compilation | None:
-    """The compilation whose final text a path is; None for anything else."""
+    """The compilation whose final HLO a path is; None for anything else."""
     if not isinstance(value, str | os.PathLike):
         return None
     path = os.fspath(value)

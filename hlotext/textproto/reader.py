@@ -1,8 +1,8 @@
 """Protos in text format, read without their schemas: what XLA writes as .textproto, .pbtxt and, for TPUs, .txt.
 
-Protobuf's own text parser reads nothing without compiled schemas, which are not public for libtpu and change every
-month for XLA; the format itself is small (https://protobuf.dev/reference/protobuf/textformat-spec/). So this reads all
-of it, and tells values by their form alone: numbers, texts, words (enumerators, `true`), and messages.
+Protobuf's own text parser reads nothing without compiled schemas, which are not public for libtpu and change every month for
+XLA; the format itself is small (https://protobuf.dev/reference/protobuf/textformat-spec/). So this reads all of it, and
+tells values by their form alone: numbers, texts, words (enumerators, `true`), and messages.
 """
 
 from __future__ import annotations

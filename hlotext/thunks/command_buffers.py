@@ -1,8 +1,7 @@
 """Command buffers: which runs of thunks XLA captures into CUDA graphs, and what ends each run.
 
 After `CommandBufferConversionPass` (`xla/backends/gpu/runtime/command_buffer_conversion_pass.cc`). What decides is the
-kind of each thunk, the categories that `xla_gpu_enable_command_buffer` switches on, and the CUDA versions of the
-device.
+kind of each thunk, the categories that `xla_gpu_enable_command_buffer` switches on, and the CUDA versions of the device.
 """
 
 from __future__ import annotations
@@ -64,8 +63,7 @@ CAPTURED_TARGETS: dict[str, str] = {
     "mosaic_gpu_v2": "jaxlib/mosaic/gpu/custom_call.cc",
     "xla_buffer_python_gpu_callback_cmd_buffer": "jaxlib/gpu/py_client_gpu.cc",
 }
-"""Targets whose FFI handler declares `kCmdBufferCompatible`, with where it does; no handler of another target is known
-to.
+"""Targets whose FFI handler declares `kCmdBufferCompatible`, with where it does; no handler of another target is known to.
 
 Compilations ahead of time have no handlers of JAX's: there none of its calls is captured.
 """

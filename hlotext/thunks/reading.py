@@ -38,8 +38,8 @@ _METADATA = re.compile(r"\s*(?:#[^\n]*\n\s*)*thunk_metadata\s*[{:]")
 _NO_THUNKS = re.compile(r" *No thunks\.(?P<rest>.*)")
 """An empty sequence. The label of the next one stands behind it, on the same line."""
 _BOOLEAN = {"true_branch": "branch_1", "false_branch": "branch_0"}
-"""XLA's labels of a boolean conditional are the wrong way round: `false_branch` lists HLO's true computation, which is
-its branch 0."""
+"""XLA's labels of a boolean conditional are the wrong way round: `false_branch` lists HLO's true computation, which is its
+branch 0."""
 _STEP = 4
 """Columns by which nested thunks stand further in."""
 
@@ -223,9 +223,7 @@ def _triple(text: str) -> tuple[int, int, int]:
 
 
 def _connect(thunks: Thunks) -> None:
-    """Sets `previous` and `next` from the numbers that the text shows; numbers of thunks of passes repeat, so the
-    nearest.
-    """
+    """Sets `previous` and `next` from the numbers that the text shows; numbers of thunks of passes repeat, so the nearest."""
     for _, _, sequence in sequences(thunks.thunks):
         seen: dict[int | None, Thunk] = {}
         for thunk in sequence:

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
 
 NESTED = "nested"
-"""Label of the only sequence inside an async start, a group, a command buffer, a sequential or a dynamic-slice fusion.
-"""
+"""Label of the only sequence inside an async start, a group, a command buffer, a sequential or a dynamic-slice fusion."""
 CALLED = "called"
 """Label of the sequence inside a CPU call."""
 

@@ -1,9 +1,8 @@
-"""Kernels of a GPU's trace that name no operation, as those of command buffers, joined with the thunks that launch
-them.
+"""Kernels of a GPU's trace that name no operation, as those of command buffers, joined with the thunks that launch them.
 
-A graph's kernels carry their own names alone. The kernel of a fusion is named after it, unless an equal fusion's is
-used again; libraries' kernels have names of their own. So kernels are joined by name where only one thunk can have
-launched them, else by order between those, and what may be of several thunks is counted as that.
+A graph's kernels carry their own names alone. The kernel of a fusion is named after it, unless an equal fusion's is used
+again; libraries' kernels have names of their own. So kernels are joined by name where only one thunk can have launched
+them, else by order between those, and what may be of several thunks is counted as that.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ def _joined(
         )
         if left and (is_own or may_be):
             what = "kernels" if is_own else "library kernels and copies"
-            those = "several operations" + (f", among them {', '.join(may_be[:5])}" if may_be else "")
+            those = "several operations" + (f", including {', '.join(may_be[:5])}" if may_be else "")
             notes.append(
                 f"{len(left):,} {what}, {_picoseconds(left) / 1e6:,.1f} us, may belong to {those}; excluded"
             )

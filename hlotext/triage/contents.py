@@ -1,6 +1,4 @@
-"""The contents of a module's memory at its peak: weights, state, caches, inputs, results, temporaries by repeated
-layer.
-"""
+"""The contents of a module's memory at its peak: weights, state, caches, inputs, results, temporaries by repeated layer."""
 
 from __future__ import annotations
 
@@ -129,8 +127,7 @@ def _updated(module: Module) -> dict[tuple[int, ShapeIndex], Role]:
 def _in_part(module: Module) -> frozenset[tuple[int, ShapeIndex]]:
     """The arguments, donated or not, that come back with a part of them changed, by parameter and index.
 
-    Where a loop takes their slices and gives new ones, what is written over a donated argument is a copy of all of
-    these.
+    Where a loop takes their slices and gives new ones, what is written over a donated argument is a copy of all of these.
     """
     found = updates(module, with_aliased=True, with_moved=True)
     return frozenset(

@@ -104,7 +104,7 @@ def _examined(
     final: Compilation | None,
     settings: Settings,
 ) -> Examined:
-    """`compilation`: the one that the text is of; `final`: the one whose final text it is, as lint takes it."""
+    """`compilation`: the one that the text is of; `final`: the one whose final HLO it is, as lint takes it."""
     config = settings.config
     backend = config.profile or backend_of(module)
     chip, is_assumed = _chip(module, backend, compilation, config.chip)

@@ -138,7 +138,7 @@ def measure(folder: str) -> None:
 
     c = opened()
     sizes = sum(step.file.size for step in c.steps)
-    print(f"{len(c.steps)} steps, {sizes / 1e6:.1f} MB; final text {c.steps[-1].file.size / 1e6:.2f} MB")
+    print(f"{len(c.steps)} steps, {sizes / 1e6:.1f} MB; final HLO {c.steps[-1].file.size / 1e6:.2f} MB")
     around = partitioning_of(c)
     needed = [step for step in (c.first, c.last) if step is not None]
     if around is not None:

@@ -146,7 +146,7 @@ def broken_layout(module: Module, chance: random.Random) -> Corruption | None:
 
 @kind
 def other_layout(module: Module, chance: random.Random) -> Corruption | None:
-    """A tuple, a get-tuple-element or an elementwise result in another order, in final text."""
+    """A tuple, a get-tuple-element or an elementwise result in another order, in final HLO."""
     if not module.is_scheduled:
         return None
     opcodes = (
@@ -173,7 +173,7 @@ def other_layout(module: Module, chance: random.Random) -> Corruption | None:
 
 @kind
 def memory_space(module: Module, chance: random.Random) -> Corruption | None:
-    """A value that is passed on into another memory, in final text."""
+    """A value that is passed on into another memory, in final HLO."""
     if not module.is_scheduled:
         return None
     chosen = choose(
@@ -192,7 +192,7 @@ def memory_space(module: Module, chance: random.Random) -> Corruption | None:
 
 @kind
 def bitcast(module: Module, chance: random.Random) -> Corruption | None:
-    """A bitcast to more bytes, in final text."""
+    """A bitcast to more bytes, in final HLO."""
     if not module.is_scheduled:
         return None
     chosen = choose(

@@ -370,7 +370,7 @@ class Verdict:
 def _opened(folder: Path) -> dumps.Compilation:
     found = next((one for one in dumps.open(folder).compilations if one.after is not None), None)
     if found is None:
-        raise ValueError("there is no final text")
+        raise ValueError("there is no final HLO")
     return found
 
 

@@ -1,4 +1,5 @@
-"""Compiles one program of the corpus and leaves the dump, the final text and JAX's figures: run in the release's own venv.
+"""Compiles one program of the corpus and leaves the dump, the final HLO and JAX's figures: run in the release's own
+venv.
 
     python -m tests.xla_release.compiling PLATFORM PROGRAM TOPOLOGY FOLDER
 

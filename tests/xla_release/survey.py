@@ -67,7 +67,7 @@ def total(scores: Mapping[str, Mapping[str, list[int]]], programs: Collection[st
 
 
 def survey(folder: Path, found: Survey) -> None:
-    """Looks through a folder that `compiling` left: `dump/`, the final text, JAX's figures.
+    """Looks through a folder that `compiling` left: `dump/`, the final HLO, JAX's figures.
 
     Raises InputError where there is no dump. A question that ends with an exception counts as news, not as an end.
     """

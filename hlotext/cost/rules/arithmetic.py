@@ -68,8 +68,8 @@ def _rng_bit_generator(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
 def _fft(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """For XLA eight operations, a complex product and sum, for each element and each step of halving a length.
 
-    It multiplies the steps of several lengths, which one FFT after the other adds up: 5 n log2 n operations for the n
-    points of a transform, the usual count of a fast one, and half of them where one side is real.
+    It multiplies the steps of several lengths, which one FFT after the other adds up: 5 n log2 n operations for the n points
+    of a transform, the usual count of a fast one, and half of them where one side is real.
     """
     lengths = instruction.attributes.get("fft_length", ())
     steps = math.prod(length.bit_length() - 1 for length in lengths)

@@ -79,9 +79,8 @@ def _once(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Bytes of a fusion that carries out a part of collectives, each counted where it is begun.
 
-    The TPU compiler hands a collective's operand, result and semaphores through the fusions that begin it, go on with
-    it and end it: what a result shares with an operand is not written again, and what only the collective uses is read
-    once.
+    The TPU compiler hands a collective's operand, result and semaphores through the fusions that begin it, go on with it
+    and end it: what a result shares with an operand is not written again, and what only the collective uses is read once.
     """
     going_on = {one for one in chained if not is_started(one)}
     root = body.root

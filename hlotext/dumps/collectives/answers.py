@@ -1,4 +1,4 @@
-"""`Compilation.collectives`: why each collective of the final text is there."""
+"""`Compilation.collectives`: why each collective of the final HLO is there."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def collectives(
     """Explains the collectives of the final HLO. See `Compilation.collectives`."""
     after = compilation.after
     if after is None:
-        raise LookupError(f"{compilation.name} has no final text")
+        raise LookupError(f"{compilation.name} has no final HLO")
     begun = communications(after)
     return _answers(compilation, after, begun, mesh) if begun else ()
 

@@ -366,7 +366,7 @@ class _Ends:
         return attrs.evolve(self.places.of(node), instruction=same[0] if len(same) == 1 else None)
 
     def _have(self, node: hlo.Instruction | None) -> Spec | None:
-        """The sharding of an argument, which the final text keeps, or else that of the program."""
+        """The sharding of an argument, which the final HLO keeps, or else that of the program."""
         if node is None or node.opcode != "parameter" or self.specs is None:
             return None
         if node.computation is None or not node.computation.is_entry or node.shape is None:

@@ -1,4 +1,4 @@
-"""Fates of the partitioner's collectives: the bytes that the final text sends for each, after all passes."""
+"""Fates of the partitioner's collectives: the bytes that the final HLO sends for each, after all passes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from hlotext.ir.tables import traits
 
 @attrs.frozen
 class Fate:
-    """One collective of the partitioner in the final text."""
+    """One collective of the partitioner in the final HLO."""
 
     sent: float | None
     """Bytes that each device sends for it per run of the module; None if a size or a trip count is not known."""
     width: float | None
-    """Size of an element in the final text as a multiple of that at the partitioner; None if several were combined."""
+    """Size of an element in the final HLO as a multiple of that at the partitioner; None if several were combined."""
     is_scattered: bool
     """True for an all-reduce that became a reduce-scatter."""
 
 
 def fates_of(matches: Iterable[Match]) -> dict[hlo.Instruction, Fate]:
-    """By the collective of the partitioner. What the final text no longer has is not among them."""
+    """By the collective of the partitioner. What the final HLO no longer has is not among them."""
     found: dict[hlo.Instruction, Fate] = {}
     for one in matches:
         final = one.item.communication

@@ -1,4 +1,4 @@
-"""From the collectives of the final text back to those of the partitioner: one, several that were combined, or none."""
+"""From the collectives of the final HLO back to those of the partitioner: one, several that were combined, or none."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _unpadded(node: hlo.Instruction) -> int | None:
 
 @attrs.define(eq=False)
 class Match:
-    """The collectives of the partitioner that one of the final text is."""
+    """The collectives of the partitioner that one of the final HLO is."""
 
     item: Item
     parts: list[Item] = attrs.field(factory=list)
@@ -99,7 +99,7 @@ class Match:
 
 
 def match(finals: Sequence[Item], parts: Sequence[Item]) -> list[Match]:
-    """Finds the parts of each collective of the final text; no part is used twice."""
+    """Finds the parts of each collective of the final HLO; no part is used twice."""
     found = [Match(one) for one in finals]
     left = list(parts)
     for same_kind in (True, False):

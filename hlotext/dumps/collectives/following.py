@@ -119,7 +119,7 @@ def _has_layouts(node: hlo.Instruction) -> bool:
 
 
 def _of_bitcast(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
-    """Of a final text, whose bitcasts transpose too: the layouts tell."""
+    """Of the final HLO, whose bitcasts transpose too: the layouts tell."""
     operand = node.operands[0]
     assert operand.shape is not None
     assert node.shape is not None

@@ -74,7 +74,7 @@ class Foreseen:
         Args:
             program: The program, one that `is_foreseeable`.
             mesh: Its mesh.
-            final: The final text.
+            final: The final HLO.
             begun: Its collectives.
         """
         CallInliner(names_calls=True).run(program)

@@ -1,4 +1,4 @@
-"""From an array of the final text back to what computed it, and on to what reads it: through views, fusions and slices."""
+"""From an array of the final HLO back to what computed it, and on to what reads it: through views, fusions and slices."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ class Partitioning:
 def partitioning_of(compilation: Compilation) -> Partitioning | None:
     """The steps around the partitioner; None if they were not dumped.
 
-    The step before is the last one of the same pipeline: pipelines that run inside the partitioner are dumped in
-    between, and propagation has no dump of its own if it changes nothing.
+    The step before is the last one of the same pipeline: pipelines that run inside the partitioner are dumped in between,
+    and propagation has no dump of its own if it changes nothing.
     """
     steps = compilation.steps
     for step in steps:

@@ -96,7 +96,7 @@ class Traffic:
         self._known: dict[tuple[object, ...], Estimate | None] = {}
 
     def _sent_by(self, part: Written) -> float:
-        """Bytes that a collective sends: those of the final text."""
+        """Bytes that a collective sends: those of the final HLO."""
         if self._fates is None:
             return (part.communication.wire_bytes or 0) * (part.communication.runs or 1)
         fate = self._fates.get(part.part)

@@ -1,9 +1,9 @@
 """Batches that come in parts, and that each device works on as a whole, because a lookup lost their sharding.
 
-Of `x = emb[tokens]` both the table and the tokens have a sharding to give. Where one axis of the mesh splits the table's
-features and the batch of the tokens, the result can have only one of them; with that of the table the tokens are gathered,
-and all that is computed from `x` has the whole batch on each device. The final text tells it: an all-gather brings the
-indices of the lookup, and they are an argument.
+Of `x = emb[tokens]` both the table and the tokens have a sharding to give. Where one axis of the mesh splits the
+table's features and the batch of the tokens, the result can have only one of them; with that of the table the tokens
+are gathered, and all that is computed from `x` has the whole batch on each device. The final HLO tells it: an
+all-gather brings the indices of the lookup, and they are an argument.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class WholeBatch:
 
 @fact
 def whole_batches(module: hlo.Module) -> tuple[WholeBatch, ...]:
-    """The batches of a final text that each device works on as a whole, although they come in parts."""
+    """The batches of the final HLO that each device works on as a whole, although they come in parts."""
     found = []
     exchanging = {
         one.start for one in communications(module) if one.kind in ("all-to-all", "collective-permute")

@@ -151,7 +151,7 @@ class Identity:
         return found
 
     def _layer_of(self, step: Step) -> int | None:
-        """The number of the layer that shows a step's text; None behind the final text."""
+        """The number of the layer that shows a step's text; None behind the final HLO."""
         if step.index >= len(self._steps):
             return None
         numbers = [n for n, layer in enumerate(self._chain.layers) if layer.step.index <= step.index]

@@ -1,6 +1,4 @@
-"""The identity of operations over all steps of a compilation: links from each text to the one before, and queries of
-them.
-"""
+"""The identity of operations over all steps of a compilation: links from each text to the one before, and queries of them."""
 
 from __future__ import annotations
 
@@ -107,8 +105,7 @@ class Chain:
     def origin(self, name: str, index: int | None = None) -> Origin:
         """The step that brought the operation: as far back as its base opcode stays.
 
-        What was merged came where all that it was merged from came; if that is not one step, the merging one brought
-        it.
+        What was merged came where all that it was merged from came; if that is not one step, the merging one brought it.
         """
         weight, base = SAME, ""
         passed: list[tuple[int, str, Edge]] = []
@@ -168,9 +165,7 @@ def _mode(old: State, new: State, pass_name: str) -> str:
 
 
 def _created(pairing: Pairing) -> dict[str, tuple[str, ...]]:
-    """Marks what nothing led to, and says what it was made for and reads: the nearest operations that were there
-    before.
-    """
+    """Marks what nothing led to, and says what it was made for and reads: the nearest operations that were there before."""
     reads: dict[str, tuple[str, ...]] = {}
     lost = {pairing.old.base(op) for _, op in pairing.gone if not pairing.claimed.get(op.name)}
     for op in pairing.fresh:

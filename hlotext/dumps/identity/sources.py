@@ -1,4 +1,4 @@
-"""Source operations of the final text: the program's operations that their links lead to."""
+"""Source operations of the final HLO: the program's operations that their links lead to."""
 
 from __future__ import annotations
 

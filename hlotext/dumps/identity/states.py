@@ -1,5 +1,4 @@
-"""One text of a compilation as names, operands and callees: enough to pair its operations with those of the text
-before.
+"""One text of a compilation as names, operands and callees: enough to pair its operations with those of the text before.
 
 Lines are read, not modules. Lines and computations with the same text as in the state before are not parsed again.
 """

@@ -1,9 +1,9 @@
 """Requirements of XLA's backends on a module returned by a pass.
 
-When JAX runs its transformations (on CPU in both stages, elsewhere after the scheduler), `CopyInsertion` has already
-given the elements of a loop's state, the arguments of branches and the program's results buffers of their own. Equal
-values are then no longer interchangeable: without its copy, one element of a loop's state overwrites another. A pass
-written for any stage does not preserve this, so copy insertion, as modeled by `hlotext.compiler`, runs again after it.
+When JAX runs its transformations (on CPU in both stages, elsewhere after the scheduler), `CopyInsertion` has already given
+the elements of a loop's state, the arguments of branches and the program's results buffers of their own. Equal values are
+then no longer interchangeable: without its copy, one element of a loop's state overwrites another. A pass written for any
+stage does not preserve this, so copy insertion, as modeled by `hlotext.compiler`, runs again after it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def insert_copies(module: Module, platform: str = "") -> int:
 
     Computations that a pass made shared, such as loop bodies, are cloned first: memory is assigned per call.
 
-    `platform` selects the in-place rules; empty: from the text. Raises CopyError if the model of copy insertion does
-    not support the module's operations.
+    `platform` selects the in-place rules; empty: from the text. Raises CopyError if the model of copy insertion does not
+    support the module's operations.
     """
     before = _count(module)
     try:

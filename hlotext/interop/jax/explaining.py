@@ -87,9 +87,7 @@ class CollectivesExplanation:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Raises TypeError, since the temporary folder belongs to this process."""
-        raise TypeError(
-            "an explanation owns a temporary folder; send its str, or dump to a folder of your own"
-        )
+        raise TypeError("an explanation owns a temporary folder; send its str, or dump to your own folder")
 
     def __str__(self) -> str:
         lines = []

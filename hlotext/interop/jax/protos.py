@@ -58,9 +58,7 @@ _NOT_IN_TEXT = frozenset({10, 11, 12, 13, 14, 15, 16})
 spmd_output_sharding, profile_info, spmd_parameters_shardings, device_assignment, use_auto_spmd_partitioning."""
 
 _NO_DONATION = {8: b"\x42\x00", 18: b"\x92\x01\x00"}
-"""The fields of HloModuleProto that say which buffers may be used again, input_output_alias and buffer_donor, when
-empty.
-"""
+"""The fields of HloModuleProto that say which buffers may be used again, input_output_alias and buffer_donor, when empty."""
 
 
 def proto_fields(proto: bytes) -> Iterator[tuple[int, bytes]]:

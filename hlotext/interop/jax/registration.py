@@ -48,8 +48,8 @@ def summary(outcomes: Iterable[PassOutcome]) -> str:
 class Registration:
     """A pass that runs in JAX's compiler until it is removed, by `remove()` or at the end of a `with` block.
 
-    JAX identifies transformations by name. Each registration uses a unique name, so removing it affects no other, not
-    even one of the same function.
+    JAX identifies transformations by name. Each registration uses a unique name, so removing it affects no other, not even
+    one of the same function.
     """
 
     def __init__(

@@ -427,8 +427,8 @@ def computation_order(
 ) -> list[Computation]:
     """Callees before callers (`HloModule::MakeComputationPostOrder` with `dfs_postorder`).
 
-    Every computation without callers starts a walk. `calls` are those of each computation, a list for each instruction
-    that calls, in the order in which XLA stores the instructions. Recursive computations are left out.
+    Every computation without callers starts a walk. `calls` are those of each computation, a list for each instruction that
+    calls, in the order in which XLA stores the instructions. Recursive computations are left out.
     """
     called = {callee for groups in calls.values() for group in groups for callee in group}
     order: list[Computation] = []

@@ -78,13 +78,11 @@ class Module(ModuleMethods):
     """Where the text before the first computation ends: the header with its tables."""
     _end: int = 0
     _tables_start: int | None = None
-    """Where the tables begin, with the blanks before them, that end where the header does; None for a text without any.
-    """
+    """Where the tables begin, with the blanks before them, that end where the header does; None for a text without any."""
     _header_start: int = -1
     """Where the word HloModule stands; negative for a text without a header."""
     _is_guess: bool = False
-    """True if `parse_tolerant` could not read the header of the module or of a computation: the structure is a guess.
-    """
+    """True if `parse_tolerant` could not read the header of the module or of a computation: the structure is a guess."""
     _parts: list[tuple[str, str, Shape | Literal | int | dict[str, Any], bool]] = attrs.field(factory=list)
     """Parts of op lines, each once and in the order in which it was first read: its text, the opcode on the line, the
     value (the shape, whose text goes on to the opcode, the literal or number in the parentheses, the attributes), and
@@ -117,12 +115,10 @@ class Module(ModuleMethods):
     _carried: bytes = b""
     """Fields of a proto that a module has no place for, as they lie in it, to be put back when one is written."""
     _stored: tuple[str, ...] = ()
-    """The names of the computations as they lie in the proto that was read, where that is another order; they go back
-    so.
-    """
+    """The names of the computations as they lie in the proto that was read, where that is another order; they go back so."""
     _stored_bodies: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """The names of computations, and of their instructions by ids in the proto that was read, where those that call
-    others stand in another order: XLA's order of computations follows the ids."""
+    """The names of computations, and of their instructions by ids in the proto that was read, where those that call others
+    stand in another order: XLA's order of computations follows the ids."""
     _facts: tuple[int, dict[Any, Any]] | None = None
     """Facts computed by `hlotext.analysis`, by name and arguments, and the revision that they are true of."""
 
@@ -460,8 +456,8 @@ class Module(ModuleMethods):
 def release(module: Module) -> None:
     """Dismantles a module of which nobody holds any node: its memory is freed as soon as the module is dropped.
 
-    Nodes form reference cycles, which otherwise wait for the garbage collector and cost a third of the reading time.
-    For programs that read one module after another and keep only values. An empty module is left.
+    Nodes form reference cycles, which otherwise wait for the garbage collector and cost a third of the reading time. For
+    programs that read one module after another and keep only values. An empty module is left.
     """
     for computation in (*module._computations, *module._removed):
         for instruction in computation._instructions:

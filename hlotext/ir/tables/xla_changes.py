@@ -22,7 +22,7 @@ COMPARISON_ORDER = date(2026, 8, 23)
 GENERIC_COLLECTIVES = date(2026, 6, 29)
 """GPU: asynchronous collectives are async-start operations around the collective."""
 PLAIN_SYNCHRONOUS = date(2026, 8, 12)
-"""GPU: synchronous collectives of the final text are plain ones with `is_sync`."""
+"""GPU: synchronous collectives of the final HLO are plain ones with `is_sync`."""
 PAGES = date(2026, 8, 10)
 """Allocations of the buffer assignment have a page."""
 ASYNC_RESULTS_BEGIN_LATE = date(2026, 9, 18)

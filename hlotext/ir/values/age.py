@@ -1,7 +1,7 @@
 """Age of the XLA that wrote a text: the one notion for everything that differs between releases.
 
-XLA's texts have no version number, but changes have dates, so an age is an interval of days that contains the date of
-the source; `hlotext.analysis.age_of` finds it. Users may also give a day, or a release of jaxlib.
+XLA's texts have no version number, but changes have dates, so an age is an interval of days that contains the date of the
+source; `hlotext.analysis.age_of` finds it. Users may also give a day, or a release of jaxlib.
 """
 
 from __future__ import annotations

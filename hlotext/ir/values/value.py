@@ -40,8 +40,7 @@ def install_view(view: Callable[[Any], str | None]) -> None:
 def mimebundle(
     value: Any, include: Any = None, exclude: Any = None, *, text: str | None = None
 ) -> dict[str, str]:
-    """Representations of a cell's last value for Jupyter (`_repr_mimebundle_`): its `repr`, and HTML if a view is
-    installed.
+    """Representations of a cell's last value for Jupyter (`_repr_mimebundle_`): its `repr`, and HTML if a view is installed.
 
     `text` replaces a `repr` that is not meant for people.
     """

@@ -27,7 +27,7 @@ class RepeatedLoop(Rule):
                 loop,
                 f"a loop of {count:,} iterations ({described(dearest)} in each) computes the same values as another loop, "
                 f"`{twin.other.name}`{more}",
-                "compute them once, and return from it all that is used of them (jax.value_and_grad with has_aux=True for a "
+                "compute them once, and return everything that is used (jax.value_and_grad with has_aux=True for a "
                 "loss with metrics)",
                 seconds=prices.together([loop, *after]),
                 covers=frozenset(after),

@@ -57,7 +57,9 @@ _LEAST = 0.002
 
 
 def _spared_part(reasons: Sequence[Reason], sent: int) -> float:
-    """The part of what a collective sends that the best suggestion spares in all, where the final text tells it; else all."""
+    """The part of what a collective sends that the best suggestion spares in all, where the final HLO tells it; else
+    all.
+    """
     totals = [one.bytes_total for reason in reasons for one in reason.suggestions]
     known = [total for total in totals if total is not None]
     if not known or len(known) < len(totals):

@@ -81,8 +81,9 @@ _CAST = (
 
 def _keeping_narrow(product: Multiplication, narrow: _Narrow) -> str:
     return (
-        f"keep the operands narrow{_where(product, narrow)}: downcast what is added to them, such as a table of positions, "
-        "and what had to be f32, such as the output of a normalization; preferred_element_type=f32 keeps the accumulation "
+        f"keep the operands narrow{_where(product, narrow)}: downcast values that are added to them, such as "
+        "position embeddings, and values that had to be f32, such as the output of a normalization; "
+        "preferred_element_type=f32 keeps the accumulation "
         "in f32"
     )
 
@@ -98,7 +99,7 @@ def _where(product: Multiplication, narrow: _Narrow) -> str:
     found = [one for operand in product.operands if (one := narrow.widening(operand)) is not None]
     for convert, _ in sorted(found, key=lambda one: not one[1]):
         if (frame := responsible_frame(convert)) is not None:
-            return f" (they become f32 at {frame.file}:{frame.line})"
+            return f" (upcast to f32 at {frame.file}:{frame.line})"
     return ""
 
 

@@ -104,7 +104,8 @@ def _report(ahead: _Ahead, context: Context) -> Report:
         array,
         f"{byte_text(size)} are converted to {kinds[0]} before a loop whose iterations each read a part: in {kinds[1]} they "
         f"take {byte_text(size_of(narrow.shape))}",
-        "pass the array to the loop as it is, and convert in the body what an iteration reads: that is fused into the read",
+        "pass the array to the loop unconverted, and convert each slice in the body, where the conversion is fused "
+        "into the read",
         seconds=seconds if is_fused else None,
         spares={**dict.fromkeys(written_at(array), share), **dict.fromkeys(ahead.copies, 1.0)},
         covers=frozenset(ahead.copies),

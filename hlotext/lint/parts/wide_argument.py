@@ -1,4 +1,4 @@
-"""Arguments that are updated in place in f32, although all that is written there was narrower."""
+"""Arguments that are updated in place in f32, although all values written to them were narrower."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class WideArgument(Rule):
         yield Report(
             found[first][0],
             f"{pluralize(len(found), 'argument')} of {byte_text(size)} together {'is' if len(found) == 1 else 'are'} kept in "
-            "f32, although all that is written there was narrower",
-            "keep them in that type (jnp.zeros(shape, jnp.bfloat16)): results stay as they are where they begin "
-            "with such values, as zeros are",
+            "f32, although all values written to them were narrower",
+            "keep them in that type (jnp.zeros(shape, jnp.bfloat16)): results do not change if the initial values "
+            "are exact in that type, as zeros are",
             seconds=seconds,
             spares=dict.fromkeys(found, 0.5),
             cause="arguments",

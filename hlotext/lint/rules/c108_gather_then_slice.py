@@ -23,8 +23,8 @@ _EXCHANGE = (
     "(lax.ppermute if that part is another device's whole shard)"
 )
 _STEPS = (
-    "change what asks for the whole array, often a with_sharding_constraint (`hlotext dump collectives DIR` names it), to "
-    "the sharding that the array has; or reshard in steps"
+    "change the sharding that requires the whole array, often a with_sharding_constraint (`hlotext dump "
+    "collectives DIR` names it), to that of the array; or reshard in steps"
 )
 _ROWS = (
     "exchange rows instead of gathering the table: send the indices to the devices that hold their rows, and the rows back "

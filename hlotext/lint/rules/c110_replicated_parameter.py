@@ -88,7 +88,9 @@ class ReplicatedParameter(Rule):
         )
 
     def nearest(self, context: Context) -> tuple[str, str] | None:
-        """The largest replicated argument, by the program before partitioning where the final text has lost the shardings."""
+        """The largest replicated argument, by the program before partitioning where the final HLO has lost the
+        shardings.
+        """
         module, devices = context.module, int(context.module.attributes.get("num_partitions", 1))
         program = module
         if (

@@ -30,7 +30,7 @@ class UnknownCustomCall(Rule):
             yield Report(
                 instruction,
                 f'unknown custom call "{target}": its cost is not counted',
-                "keep it in the baseline if it is a kernel of your own",
+                "add it to the baseline if it is your own kernel",
                 passed_bytes(instruction, context),
             )
 

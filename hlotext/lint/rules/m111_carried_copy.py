@@ -40,7 +40,9 @@ _OUTPUT = (
     "return what each iteration writes as an output of lax.scan, which stacks it, instead of carrying the array and "
     "writing to it with .at[i].set: then no iteration has a gradient of the whole array"
 )
-_BRANCH = "move the array out of the branch, or nest the loops: a branch copies what it passes through"
+_BRANCH = (
+    "move the array out of the branch, or nest the loops: a branch copies the arrays that it passes through"
+)
 
 _CAUSES = {_SWAP: "state", _OUTPUT: "gradients", _BRANCH: "branches"}
 """By remedy the name of a cause, of which there is one finding for each loop."""

@@ -101,7 +101,7 @@ def _of_loop(ahead: Ahead, context: Context) -> Report:
         ahead.writer,
         f"{byte_text(size)} are computed before a loop that reads a slice in each of {count:,} iterations{times(runs)}, "
         f"although they are computed from arrays of {byte_text(sum(made.values()))}",
-        "pass the smaller arrays to the loop, and compute the slice in its body, where it is fused into what reads it",
+        "pass the smaller arrays to the loop, and compute the slice in its body, where it is fused into its consumer",
         2 * size * runs,
         seconds=max(0.0, writing + reading + prices.together(ahead.copies) - prices.reading(again * runs)),
         spares=dict.fromkeys([*written_at(array), *ahead.copies], 1.0),

@@ -1,4 +1,4 @@
-"""M118: a module that does not fit into the memory of its chip."""
+"""M118: a module that does not fit in the memory of its chip."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class DoesNotFit(Rule):
     code = "M118"
     name = "does-not-fit"
-    title = "a module that does not fit into the memory of its chip"
+    title = "a module that does not fit in the memory of its chip"
     severity = Severity.ERROR  # it does not run: there is no share of a step that it costs
     needs_schedule = True
 
@@ -21,9 +21,9 @@ class DoesNotFit(Rule):
             return
         yield Report(
             None,
-            f"the module does not fit into the memory of {excess.chip.name}: {excess.text}",
-            f"`hlotext memory FILE --chip {excess.chip.name}` shows what is live at the peak; the other memory findings "
-            "suggest what lowers it",
+            f"the module does not fit in the memory of {excess.chip.name}: {excess.text}",
+            f"`hlotext memory FILE --chip {excess.chip.name}` shows what is live at the peak; the other memory "
+            "findings suggest ways to lower it",
             excess.bytes,
             is_held=True,
         )

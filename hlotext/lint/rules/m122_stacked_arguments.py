@@ -1,4 +1,4 @@
-"""Arguments that every call stacks, for a loop that takes them apart again."""
+"""Arguments that every call stacks, for a loop that unstacks them again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Stack:
 class StackedArguments(Rule):
     code = "M122"
     name = "stacked-arguments"
-    title = "arguments stacked in every call, for a loop that takes them apart"
+    title = "arguments stacked in every call, for a loop that unstacks them"
     waste = "copied"
     needs_optimized = True
 

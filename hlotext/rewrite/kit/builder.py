@@ -414,10 +414,9 @@ class Builder(OpcodeMethods):
 def laid_out(shape: Shape, instruction: Instruction) -> Shape:
     """An inferred shape with layouts, where operands or called computations have some.
 
-    A tuple element, a call and the like keep the layout of what they pass on, a copy all but the memory space.
-    Elsewhere an array takes the layout of an operand with the same sizes (the first one with the same type, if there is
-    one), without its memory space; where the opcode keeps layouts (a slice, say), that of an operand of its rank; else
-    the descending one.
+    A tuple element, a call and the like keep the layout of what they pass on, a copy all but the memory space. Elsewhere
+    an array takes the layout of an operand with the same sizes (the first one with the same type, if there is one), without
+    its memory space; where the opcode keeps layouts (a slice, say), that of an operand of its rank; else the descending one.
     """
     if instruction.opcode == "copy" and instruction.operands[0].shape is not None:
         return _in_default_memory(instruction.operands[0].shape)

@@ -187,8 +187,8 @@ class Driver:
 class PostOrder:
     """Visits every instruction of a computation in post-order, operands first (`DfsHloRewriteVisitor`).
 
-    The operands of an instruction are determined when the walk first reaches it, so instructions created by a
-    replacement are visited only if something else uses them too; see `HloComputation::Accept`.
+    The operands of an instruction are determined when the walk first reaches it, so instructions created by a replacement
+    are visited only if something else uses them too; see `HloComputation::Accept`.
     """
 
     def __init__(self, visit: Callable[[Instruction], object]) -> None:
@@ -246,8 +246,8 @@ def _is_sound(i: Instruction) -> bool:
 class RulesInPostOrder(Driver):
     """Applies rules to every instruction, operands first, and walks again until none applies.
 
-    Edits are XLA's: what they refuse stays as it is. What is no right instruction is left alone, for rules rely on
-    operands and attributes.
+    Edits are XLA's: what they refuse stays as it is. What is no right instruction is left alone, for rules rely on operands
+    and attributes.
     """
 
     def run(self) -> None:
@@ -320,8 +320,8 @@ def _refused(i: Instruction) -> bool:
 class RulesOnce(Driver):
     """Applies rules once to every instruction that was there before, operands first (XLA's `OpExpanderPass`).
 
-    Instructions with control dependencies stay, and so do those without a size, by which nothing can be expanded, and
-    what runs asynchronously, which is one operation.
+    Instructions with control dependencies stay, and so do those without a size, by which nothing can be expanded, and what
+    runs asynchronously, which is one operation.
     """
 
     def run(self) -> None:

@@ -80,8 +80,8 @@ class Rewrite(Editor):
 
 
 Result = Instruction | bool | None
-"""Result of a rule: what takes the instruction's place. True, or the instruction itself: it was changed in place, or
-the rule has replaced it by an edit of the context. None and False: no change.
+"""Result of a rule: what takes the instruction's place. True, or the instruction itself: it was changed in place, or the
+rule has replaced it by an edit of the context. None and False: no change.
 """
 
 RewriteFunction = Callable[[Any], Result]

@@ -98,8 +98,7 @@ def _anonymous_names(module: Module) -> dict[Instruction, str]:
     """The names under which XLA's reader knows instructions whose own do not stand in the text.
 
     An operand written in place is named after its opcode, with the first number free among all names read so far: an
-    instruction is named when it has been read to its end. What a short asynchronous spelling stands for has fixed
-    names.
+    instruction is named when it has been read to its end. What a short asynchronous spelling stands for has fixed names.
     """
     found: dict[Instruction, str] = {}
     for computation in module._computations:

@@ -112,8 +112,7 @@ _MLIR = re.compile(
 MLIR_BYTECODE = b"ML\xefR"
 """The first bytes of MLIR's bytecode."""
 _FIRST_KEYS = frozenset({b"\x0a", b"\x12", b"\x1a"})
-"""Keys of the fields 1 to 3, of which the first that a message has comes first: names, modules, computations, planes.
-"""
+"""Keys of the fields 1 to 3, of which the first that a message has comes first: names, modules, computations, planes."""
 _JSON_FIELDS = (
     b'"entry_computation',
     b'"entryComputation',

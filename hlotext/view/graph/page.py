@@ -29,7 +29,7 @@ def graph_page(
     Args:
         module: The module.
         around: Name of the operation to start at; None starts at the scopes.
-        hops: Maximum distance of the operations shown at first.
+        hops: Maximum distance of the operations shown initially.
         why: Facts on the origin of operations, see `origins`.
 
     Raises:

@@ -92,7 +92,7 @@ def _memory(subject: ReportInput) -> Iterator[Answer]:
 
 _FREE = "allocated, free at the peak"
 _WHY_FREE = "Allocated, free at the peak: gaps between buffers, and space of arrays that are live only at other times."
-_NO_LIMIT = "Remaining memory is unknown: the text does not name the chip; set --chip."
+_NO_LIMIT = "Remaining memory is unknown: the module does not name its chip; set --chip."
 
 
 def _memory_title(space: SpaceUsage) -> str:
@@ -215,8 +215,8 @@ def _moved(subject: ReportInput) -> Answer | None:
         rows,
     )
     if subject.by_default is None or not subject.by_default[0].seconds:
-        return Answer("Time: unknown; the text does not name the chip", (), "", [table])
+        return Answer("Time: unknown; the module does not name its chip", (), "", [table])
     found, chip = subject.by_default
     bound = "at least" if found.is_bound else "about"
-    title = f"Time: {bound} {seconds(found.seconds)} on {chip}, estimated; the text does not name the chip (set --chip)"
+    title = f"Time: {bound} {seconds(found.seconds)} on {chip}, estimated; the module does not name its chip (set --chip)"
     return Answer(title, (), _launches(found), [table])

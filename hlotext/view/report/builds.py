@@ -186,7 +186,7 @@ def builds_page(
     )
 
 
-_NO_ROWS = {"times": ": the texts name no chip (`hlotext report FILE --chip NAME` estimates times for one)"}
+_NO_ROWS = {"times": ": the modules name no chip (`hlotext report FILE --chip NAME` estimates times for one)"}
 """Why a table may have none, by its name."""
 
 

@@ -81,10 +81,10 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
     lines += [f"{_cell(one.module)}: not compared: {_cell(one.why)}" for one in found.missing[:_MOST_MISSING]]
     if not worse:
         all_compared = "" if found.missing else " of any module"
-        lines.append(f"No figure{all_compared} is above the last good build.")
+        lines.append(f"No metric{all_compared} is above the last good build.")
         return "\n\n".join(lines) + "\n"
     rows = [
-        "| module | figure | last good | now | change | largest rise | cause | line |",
+        "| module | metric | last good | now | change | largest rise | cause | line |",
         "| --- | --- | ---: | ---: | ---: | --- | --- | --- |",
     ]
     for rise in worse:
@@ -158,8 +158,8 @@ def cause_of(step: BuildStep) -> Cause:
 def present_cause(found: History, rise: Regression) -> tuple[str, str, Cause]:
     """The build to which a rise that is still there goes back, how much the figure rose in it, and the cause there.
 
-    No finding is a cause that the newest build has not: for the number of findings it is the first that is left of
-    those that came since the last good build, and those that are gone again are named as such.
+    No finding is a cause that the newest build has not: for the number of findings it is the first that is left of those that
+    came since the last good build, and those that are gone again are named as such.
     """
     step = found.largest_rise(rise)
     mine = [one for one in found.findings_since(rise.module, rise.good_build) if one.severity != "note"]
@@ -196,9 +196,7 @@ PARTS = {
 
 
 def _most_grown(step: BuildStep) -> tuple[Grown | None, int]:
-    """Operations that grew most, and their number of scopes: those of one kind and line together in figures that are
-    sums.
-    """
+    """Operations that grew most, and their number of scopes: those of one kind and line together in figures that are sums."""
     part = PARTS.get(step.figure)
     groups: dict[tuple[str, str, int | None], list[Grown]] = {}
     for one in step.grown if part is not None else ():

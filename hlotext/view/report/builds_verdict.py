@@ -119,21 +119,21 @@ def verdict(
     names = "any" if set(fail_on) == {*FIGURES, MISSING} else ",".join(fail_on)
     if failed or lost:
         word, kind = f"{newest} fails", "worse"
-        reasons = [f"{pluralize(len(failed), 'figure')} above the last good build"] if failed else []
+        reasons = [f"{pluralize(len(failed), 'metric')} above the last good build"] if failed else []
         reasons += [f"{pluralize(len(lost), 'module')} missing"] if lost else []
         lead = f"`--fail-on {names}`: {' and '.join(reasons)}"
         others = len(regressions) - len(failed)
-        lead += f", and {pluralize(others, 'figure')} above it that it does not name." if others else "."
+        lead += f", and {pluralize(others, 'metric')} above it that it does not name." if others else "."
     elif regressions:
         word, kind = f"{newest} is above the last good build", "worse"
-        lead = f"in {pluralize(len(regressions), 'figure')}"
+        lead = f"in {pluralize(len(regressions), 'metric')}"
         lead += f", none of them named by `--fail-on {names}`." if fail_on else "."
     elif found.missing:
         word, kind = f"{newest} could not be judged in full", "gone"
-        lead = "No figure of the modules that are present is above the last good build."
+        lead = "No metric of the modules that are present is above the last good build."
     else:
         word, kind = f"{newest} passes", "better"
-        lead = "No figure of any module is above the last good build."
+        lead = "No metric of any module is above the last good build."
     lines = [one.line for rise in regressions for one in found.open_rises(rise)]
     lines += [one.line for one in found.missing]
     modules = {one.name: one for one in found.modules}
@@ -260,7 +260,7 @@ def _unreadable(found: History, module: ModuleHistory) -> str:
 def worst(regressions: Sequence[Regression]) -> Tile:
     """The figure that is above the last good build by most, in proportion; one that only counts, where none costs more."""
     if not regressions:
-        return Tile("worst", "none", "no figure above the last good build")
+        return Tile("worst", "none", "no metric above the last good build")
     most = max(
         regressions,
         key=lambda one: (

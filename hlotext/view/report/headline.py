@@ -38,7 +38,7 @@ def tiles(subject: ReportInput) -> Iterator[Tile]:
         yield Tile(TIME, time, detail, subject.estimate.seconds)
     elif subject.by_default is not None and subject.by_default[0].seconds:
         found, chip = subject.by_default
-        detail = f"estimated, {chip}: the text does not name the chip; set --chip"
+        detail = f"estimated, {chip}: the module does not name its chip; set --chip"
         yield Tile(TIME, seconds(found.seconds), detail, found.seconds)
     # Also where there are none: that is what a repair is for.
     yield Tile(FINDINGS, f"{len(subject.findings):,}", _saved(subject), len(subject.findings), is_few=True)

@@ -1,6 +1,4 @@
-"""A report as one HTML file that works from a mail, offline: it loads nothing, and nothing of a module's text acts in
-it.
-"""
+"""A report as one HTML file that works from a mail, offline: it loads nothing, and nothing of a module's text acts in it."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class ReportInput:
     def time_parts(self) -> TimeParts:
         """Parts of the minimum time. Raises LookupError if the chip is unknown."""
         if self.estimate is None:
-            raise LookupError("the text does not name the chip")
+            raise LookupError("the module does not name its chip")
         return time_parts(self.estimate)
 
     @functools.cached_property

@@ -43,7 +43,7 @@ class Anonymize(Pass):
 
     name: ClassVar[str] = "anonymize"
     summary: ClassVar[str] = (
-        "Removes names, source lines, annotations and data, so that a module can be shown to others."
+        "Removes names, source lines, annotations and data, so that a module can be shared."
     )
     preserves_results: ClassVar[bool] = False
 

@@ -42,7 +42,7 @@ def section(found: Diff) -> Section:
     counts = found.changes.counts()
     said = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind])
     tables = []
-    for unit, title in (("bytes", "Bytes"), ("flops", "Operations of one run"), ("", "Numbers")):
+    for unit, title in (("bytes", "Bytes"), ("flops", "Operations in one run"), ("", "Numbers")):
         rows = [
             (
                 total.name.replace("_", " "),

@@ -39,7 +39,7 @@ def section(subject: ReportInput) -> Section | Missing:
     return Section(
         "lint",
         "Findings",
-        "What costs time or memory, and what to do about it; `hlotext help rule CODE` explains a code.",
+        "Wasted time and memory, with remedies; `hlotext help rule CODE` explains a code.",
         facts=[
             ("found", _counted(found)),
             *(("times", f"estimated for {basis}") for basis in bases),

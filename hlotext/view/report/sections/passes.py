@@ -69,7 +69,7 @@ def section(subject: ReportInput) -> Section | Missing:
 
 
 def _why(compilation: Compilation) -> Iterator[PageTable]:
-    """Why the collectives, loops and largest copies of the final text are there, as a chain each."""
+    """Why the collectives, loops and largest copies of the final HLO are there, as a chain each."""
     if compilation.after is None or not compilation.identity.shows_passes:
         return
     nodes = [i for i in compilation.after.instructions() if not _is_inside(i)]

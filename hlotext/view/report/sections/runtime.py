@@ -17,7 +17,7 @@ _OPERATIONS = columns_of("report.runtime_operations")
 
 
 def section(subject: ReportInput) -> Section | Missing:
-    """The thunks, predicted from the final text, with XLA's own list where the folder has it. Raises ThunkError."""
+    """The thunks, predicted from the final HLO, with XLA's own list where the folder has it. Raises ThunkError."""
     if subject.platform == "tpu":
         return _on_tpu(subject)
     options = subject.compilation.options if subject.compilation is not None else None
@@ -25,7 +25,7 @@ def section(subject: ReportInput) -> Section | Missing:
     after = tree.with_command_buffers()
     listed = subject.compilation.thunks if subject.compilation is not None else None
     counts = list(after.counts().items())
-    facts = [("thunks", f"{sum(count for _, count in counts):,}, predicted from the final text")]
+    facts = [("thunks", f"{sum(count for _, count in counts):,}, predicted from the final HLO")]
     if listed is not None:
         facts.append(("XLA's own list", f"{sum(listed.counts().values()):,} thunks"))
     launches = (
@@ -66,7 +66,7 @@ def section(subject: ReportInput) -> Section | Missing:
     return Section(
         "runtime",
         "Thunks",
-        "What the runtime executes, predicted from the final text (`hlotext thunks --command-buffers`).",
+        "What the runtime executes, predicted from the final HLO (`hlotext thunks --command-buffers`).",
         facts=facts,
         tables=tables,
         notes=[note.message for note in after.notes],

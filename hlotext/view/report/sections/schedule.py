@@ -25,7 +25,7 @@ def section(subject: ReportInput) -> Section | Missing:
         return Missing(
             "schedule",
             "Schedule",
-            "the text does not name the chip; set `--chip NAME` (v5e, h100, ...) to estimate times",
+            "the module does not name its chip; set `--chip NAME` (v5e, h100, ...) to estimate times",
         )
     facts = [("minimum time", f"{seconds(found.seconds)} on {found.chip.name}")]
     own = found.compiler

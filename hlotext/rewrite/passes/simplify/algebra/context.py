@@ -1,10 +1,10 @@
 """The context of the rules of `algsimp`: the options of `AlgebraicSimplifier`.
 
-Each rule is for the opcodes of one of XLA's handlers. Its result replaces the instruction; if there is none, the next
-rule for that opcode is tried, in the order of XLA's handler. Its docstring is an example, `before => after`, in op
-lines that omit inferable shapes; lines that a side needs precede it, separated by `;`. In the examples `x y z` are
-f32[4,3], `i j` s32[4,3], `a b` u32[4,3], `p q` pred[4,3], `w` is c64[4,3], `s` f32[], `n` s32[]; `f0 f1 f2` and `i0 i1`
-are splats of those numbers, `yes no` of true and false, `fneg1` and `ineg1` of -1, `fhalf` of a half.
+Each rule is for the opcodes of one of XLA's handlers. Its result replaces the instruction; if there is none, the next rule
+for that opcode is tried, in the order of XLA's handler. Its docstring is an example, `before => after`, in op lines that
+omit inferable shapes; lines that a side needs precede it, separated by `;`. In the examples `x y z` are f32[4,3], `i j`
+s32[4,3], `a b` u32[4,3], `p q` pred[4,3], `w` is c64[4,3], `s` f32[], `n` s32[]; `f0 f1 f2` and `i0 i1` are splats of those
+numbers, `yes no` of true and false, `fneg1` and `ineg1` of -1, `fhalf` of a half.
 """
 
 from __future__ import annotations
