@@ -348,3 +348,66 @@ ENTRY main {
 @pytest.mark.parametrize(("name", "is_said"), [("lu_solve", False), ("prepared", True)])
 def test_what_a_solve_prepares_of_its_factors(name: str, is_said: bool) -> None:
     assert [one.code for one in found(FACTORS.replace("NAME", name), "G116")] == ["G116"] * is_said
+
+
+PROMOTED = """HloModule promoted, is_scheduled=true
+
+FileNames
+1 "model.py"
+
+FunctionNames
+1 "attention"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=10 end_line=10 column=1 end_column=9}
+2 {file_name_id=1 function_name_id=1 line=20 end_line=20 column=1 end_column=9}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
+
+ENTRY main {
+  p = bf16[4096,4096]{1,0} parameter(0)
+  v = bf16[4096,4096]{1,0} parameter(1)
+  w = bf16[4096,4096]{1,0} parameter(2)
+  wide = f32[4096,4096]{1,0} convert(p), metadata={op_name="jit(f)/convert" stack_frame_id=1}
+  values = f32[4096,4096]{1,0} convert(v), metadata={op_name="jit(f)/convert" stack_frame_id=1}
+  o = f32[4096,4096]{1,0} dot(wide, values), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="jit(f)/dot" stack_frame_id=1}
+  weights = f32[4096,4096]{1,0} convert(w), metadata={op_name="jit(f)/convert" stack_frame_id=2}
+  given = f32[4096,4096]{1,0} cosine(OPERAND)
+  y = f32[4096,4096]{1,0} dot(given, weights), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="jit(f)/dot" stack_frame_id=2}
+  a = bf16[4096,4096]{1,0} convert(o)
+  b = bf16[4096,4096]{1,0} convert(y)
+  ROOT t = (bf16[4096,4096]{1,0}, bf16[4096,4096]{1,0}) tuple(a, b)
+}
+"""
+
+
+@pytest.mark.parametrize(("operand", "places"), [("o", [2]), ("weights", [1, 1])])
+def test_a_matmul_that_is_wide_because_of_another_has_its_cause(operand: str, places: list[int]) -> None:
+    reports = found(PROMOTED.replace("OPERAND", operand), "D101", "h100", Backend.GPU)
+    assert [one.places for one in reports] == places
+    assert all("model.py:10" in one.help for one in reports[:1])
+
+
+PADDED = """HloModule padded, is_scheduled=true
+
+ENTRY main {
+  labels = s32[200000]{0} parameter(0)
+  x = f32[200704,64]{1,0} parameter(1)
+  rows = s32[200000,256]{1,0} broadcast(labels), dimensions={0}
+  classes = s32[200000,256]{1,0} iota(), iota_dimension=1
+  is = pred[200000,256]{1,0} compare(rows, classes), direction=EQ
+  ones = f32[200000,256]{1,0} convert(is)
+  filler = f32[] constant(FILLER)
+  padded = f32[200704,256]{1,0} pad(ones, filler), padding=0_704x0_0
+  ROOT sums = f32[256,64]{1,0} dot(padded, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+}
+"""
+
+
+@pytest.mark.parametrize(("filler", "is_said"), [("0", True), ("1", False)])
+def test_one_hot_rows_that_are_padded_with_zeros(filler: str, is_said: bool) -> None:
+    reports = found(PADDED.replace("FILLER", filler), "D107")
+    assert ["one-hot matrix of 256 classes" in one.message for one in reports] == [True] * is_said

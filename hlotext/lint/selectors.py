@@ -43,6 +43,8 @@ def selector(value: Value, deepest: int = _DEEPEST) -> Selector | None:
         return max(found, key=lambda each: each.classes, default=None)
     if one.opcode == "select" and len(operands) == 3 and is_zero(operands[2]):
         return selector(operands[0], deepest - 1)
+    if one.opcode == "pad" and is_zero(operands[1]):
+        return selector(operands[0], deepest - 1)
     if one.opcode == "gather":
         found_ = selector(operands[0], deepest - 1)
         return Selector(found_.classes, False) if found_ is not None and found_.is_diagonal else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 
 from hlotext import cost
 from hlotext.analysis import Backend, responsible_frame
@@ -55,6 +55,10 @@ class UpcastDot(Rule):
         halved = {one for around in found.values() for one in around}
         halved |= {one.whole for one in found if _is_f32(one.whole) and _is_passed_on(one)}
         largest = max(found, key=lambda one: sum(size_of(array.shape) for array in found[one]), default=None)
+        made = {(one.dot, one.value.fusions): one for one in found}
+        first = {one: _first_wide(one, made) for one in found}
+        lines = {one: _line(first[one]) for one in found}
+        origins = {line for one, line in lines.items() if line != _line(one)}
         for product, around in found.items():
             beside = [one for one in around if one not in wholes]
             factors = " and ".join(sizes(one.shape) for one in product.dot.operands[:2])
@@ -63,14 +67,48 @@ class UpcastDot(Rule):
             yield Report(
                 product.dot,
                 f"the {_kind(product)} of {factors} is computed in f32 {cause}",
-                _CAST if is_by_weight else _keeping_narrow(product, narrow),
+                _CAST if is_by_weight else _keeping_narrow(first[product], narrow),
                 flops=context.flops(product.dot),
                 seconds=_spared(product, halved, context)
                 + sum(_less_moved(one, halved, context) for one in beside),
                 # Memory is one for all of them: what falls is the peak.
                 peak_bytes=context.saved_peak(dict.fromkeys(halved, 0.5)) if product is largest else 0,
                 is_at_most=is_by_weight,  # weights that are cast take memory
+                cause=lines[product] if lines[product] in origins else "",
             )
+
+
+def _line(product: Multiplication) -> str:
+    frame = responsible_frame(product.dot)
+    return f"{frame.file}:{frame.line}" if frame is not None else ""
+
+
+def _first_wide(
+    product: Multiplication, made: Mapping[tuple[Instruction, tuple[Instruction, ...]], Multiplication]
+) -> Multiplication:
+    """The matmul whose result makes another one wide, element by element, and so on; the matmul itself if none does."""
+    seen = {product}
+    while len(seen) < _DEEPEST:
+        before = next((one for operand in product.operands if (one := _product_of(operand, made))), None)
+        if before is None or before in seen:
+            break
+        seen.add(before)
+        product = before
+    return product
+
+
+def _product_of(
+    value: Value, made: Mapping[tuple[Instruction, tuple[Instruction, ...]], Multiplication]
+) -> Multiplication | None:
+    for _ in range(_MOST_STEPS):
+        value = entered(value)
+        one = value.instruction
+        if (one, value.fusions) in made:
+            return made[one, value.fusions]
+        if not one.operands or one.opcode not in _PASSING | ELEMENTWISE:
+            break
+        value = max(value.operands(), key=_elements)
+    return None
 
 
 _CAST = (

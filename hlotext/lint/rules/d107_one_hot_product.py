@@ -81,6 +81,8 @@ def _report(
     rows = product.operands[1 - side].instruction.shape
     reader = _scaled_in(product, context) if found.is_diagonal else None
     moved = 3 * size_of(rows) if sums else 2 * size_of(product.dot.shape)
+    if not sums and not found.is_diagonal and _adds_up(product, found):
+        moved += size_of(rows)
     instead = 0.0 if reader is not None else context.prices.reading(moved * all_runs)
     seconds = context.prices.seconds(product.whole) + context.prices.together([*masks, *sums, *fetches])
     spares = {one: _less(one, product, all_runs) for one in masks}
