@@ -13,6 +13,8 @@ class Splices:
         self.source = source
         self.start = self.end = start
         """The slice that may go on; negative behind new text."""
+        self._head = 0
+        """Length of the beginning of the source that comes first."""
         self._pieces: list[str] = []
 
     def copy(self, start: int, end: int) -> None:
@@ -33,12 +35,18 @@ class Splices:
     def text(self) -> str:
         """Everything so far."""
         self._flush()
-        if len(self._pieces) != 1:
-            self._pieces = ["".join(self._pieces)]
-        return self._pieces[0]
+        if not self._head:
+            return "".join(self._pieces)
+        if not self._pieces:
+            return self.source[: self._head]
+        # Unlike a slice, this copies most of a large text once: new memory for it costs more than all else.
+        return ("%.*s" + "%s" * len(self._pieces)) % (self._head, self.source, *self._pieces)
 
     def _flush(self) -> None:
-        """Cuts the slice so far out of the source."""
+        """Ends the slice so far."""
         if self.end > self.start:
-            self._pieces.append(self.source[self.start : self.end])
+            if self.start == 0 and not self._pieces and type(self.source) is str:
+                self._head = self.end
+            else:
+                self._pieces.append(self.source[self.start : self.end])
         self.start = self.end = -1
