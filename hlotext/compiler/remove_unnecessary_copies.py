@@ -113,7 +113,7 @@ def remove_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decisi
             _take_out_of_use(copy)
             if was_root and copy.computation is not None:
                 remover.rows.has_root(copy.computation, remover.flow.at[source])
-            remover.forget_edits()
+            remover.sharing.forget_operands()
     return [*removed, *reasons.values()]
 
 
@@ -143,10 +143,11 @@ class _Remover:
         self.module, self.platform, self.age = module, platform, age
         self.flow = analyse(module)
         self.ordering = Ordering(module)
-        self.pairs, self._hint = in_place_pairs(platform), rules_of(platform).hint
+        self.pairs = in_place_pairs(platform)
+        self.sharing = Sharing(self.flow, self.pairs, rules_of(platform).hint)
+        self.uses_before = UsesBefore(self.ordering, self.flow, self.sharing, age)
         self.rows = Rows(self.ordering)
         self.gone: set[Instruction] = set()
-        self.forget_edits()
         self._ids = instruction_ids(module)
         self.ends: dict[Instruction, tuple[Node, Node]] = {}
         self.copies = list(_copies(module))
@@ -169,12 +170,6 @@ class _Remover:
                 self._add_row(buffer)
         for copy, (source, result) in ends.items():
             self.ends[copy] = self.rows[source], self.rows[result]
-
-    def forget_edits(self) -> None:
-        """Looks at the graph anew after an edit."""
-        self.uses_before = UsesBefore(
-            self.ordering, self.flow, Sharing(self.flow, self.pairs, self._hint), self.age
-        )
 
     def _add_row(self, buffer: Buffer) -> None:
         """Puts the values of a buffer into a row, in the order in which they are written (`AddValueList`)."""

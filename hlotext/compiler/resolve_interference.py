@@ -66,7 +66,7 @@ def in_place_pairs(platform: Backend) -> InPlacePairs:
 
 def add_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decision]:
     """Adds the copies to the module itself; a decision for each. Raises MemoryModelError."""
-    adder = _Adder(module, analyse(module), in_place_pairs(platform))
+    adder = _Adder(module, analyse(module, with_uses=False), in_place_pairs(platform))
     for computation in nonfusion_computations(module):
         if not any(caller.opcode == "async-start" for caller in computation.callers):
             for instruction in instruction_post_order(computation):

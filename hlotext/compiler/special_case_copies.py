@@ -64,15 +64,8 @@ class _Finder:
         self.flow: Dataflow = analyse(module)
         self.platform, self.pairs = platform, in_place_pairs(platform)
         self.sharing = sharing_of(self.flow, platform)
-        self.buffer_of: dict[Value, int] = {}
-        self.sizes: list[int] = []
-        cannot_live_out = rules_of(platform).cannot_live_out
-        self.stays_inside: list[Value | None] = []
-        """The first value of each buffer that must not outlive the program."""
-        for number, buffer in enumerate(find_buffers(self.flow, self.pairs)):
-            self.sizes.append(len(buffer))
-            self.buffer_of.update((value, number) for value in buffer)
-            self.stays_inside.append(next((value for value in buffer if cannot_live_out(value)), None))
+        self.buffers = find_buffers(self.flow, self.pairs)
+        self.buffer_of = {value: number for number, buffer in enumerate(self.buffers) for value in buffer}
         self.given = frozenset(self.flow.aliases.values())
         self.wanted: dict[Instruction, dict[ShapeIndex, _Why]] = {}
 
@@ -122,7 +115,7 @@ class _Finder:
         shared = [
             (number, value)
             for value in self.flow.values
-            if value.instruction is not None and self.sizes[number := self.buffer_of[value]] > 1
+            if value.instruction is not None and len(self.buffers[number := self.buffer_of[value]]) > 1
         ]
         by_writer: dict[tuple[int, Instruction], list[Value]] = {}
         for number, value in shared:
@@ -198,12 +191,16 @@ class _Finder:
                     which = element(index, "the whole")
                     because = f"{which} of the result is {what}, {i.name}, whose buffer cannot be handed out"
                     self._want(root, index, ("read-only result", because, (i.name,)))
-                elif value is not None and (inner := self.stays_inside[self.buffer_of[value]]) is not None:
-                    assert inner.instruction is not None
-                    i = inner.instruction
+                elif value is not None and (inner := self._stays_inside(value)) is not None:
                     which = element(index, "the whole")
                     because = (
-                        f"{which} of the result is written by {i.name}, which the compiler does not let write to result "
+                        f"{which} of the result is written by {inner.name}, which the compiler does not let write to result "
                         "buffers"
                     )
-                    self._want(root, index, ("written from outside", because, (i.name,)))
+                    self._want(root, index, ("written from outside", because, (inner.name,)))
+
+    def _stays_inside(self, value: Value) -> Instruction | None:
+        """Returns the writer of the first value in the same buffer that must not outlive the program; None without one."""
+        cannot_live_out = rules_of(self.platform).cannot_live_out
+        buffer = self.buffers[self.buffer_of[value]]
+        return next((each.instruction for each in buffer if cannot_live_out(each)), None)

@@ -114,20 +114,21 @@ class Rows:
         row.level = self._level_of(nodes)
         if row.level is not None and not all(self._is_read_behind(node, row.level) for node in nodes):
             row.level = None
-        for node in nodes:
+        for node in nodes[:-1]:  # behind the last nothing is written
             self.look_again(node)
 
     @staticmethod
     def _note(node: Node, row: ValueList) -> None:
-        writer = node.writer
-        home = writer._computation
+        home = node.writer._computation
         if home is not None:
             row.homes.add(home)
-            if home.root is writer:
+        for place in (node.writer, *node.value.flat_positions()[::2]):
+            if (
+                isinstance(place, Instruction)
+                and (home := place._computation) is not None
+                and home.root is place
+            ):
                 row.roots.add(home)
-        for place in node.value.flat_positions()[::2]:
-            if isinstance(place, Instruction) and place.is_root and place.computation is not None:
-                row.roots.add(place.computation)
 
     def has_root(self, computation: Computation, values: Iterable[Value | None]) -> None:
         """Notes that a computation now gives these values back."""

@@ -12,8 +12,9 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.raw import NodeState, Place
 from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.literal import Literal
@@ -239,8 +240,8 @@ def remove(computation: Computation, instructions: Iterable[Instruction]) -> Non
             )
         if instruction._head.opcode == "parameter" and computation._module is not None:
             raise EditError(f"{instruction.name} is a parameter", "use rewrite.remove_parameter")
-        asynchronous.check_left(instruction, (o for o in instruction._operands if o not in gone))
-        used = [u for u in (*instruction.users, *instruction.control_successors) if u not in gone]
+        asynchronous.check_left(instruction, [o for o in instruction._operands if o not in gone])
+        used = [u for u in (*instruction.user_view, *instruction.control_successors) if u not in gone]
         if used:
             raise EditError(
                 f"{instruction.name} is still used by {values.shortened(u.name for u in used)}",
@@ -296,21 +297,22 @@ def remove_all(edit: Edit, computation: Computation, gone: dict[Instruction, Non
             dirty_lines.touch_signature(journal, computation)
         if module is not None:
             graph_checks.shape_removed(journal, module, instruction._head.shape)
-        if module is not None and not computation._is_draft:
+        callees = instruction.called_computations
+        if callees and module is not None and not computation._is_draft:
             module._remove_call_edge(instruction)
             journal.push_undo(module._add_call_edge, instruction)
-        for callee in instruction.called_computations:
+        for callee in callees:
             if callee.is_printed_inline:  # its text goes with the line
                 dirty_lines.split_body(journal, callee)
-        for field, value in (
-            ("_computation", None),
-            ("_place", None),
-            ("_users", None),
-            ("_form", Form.LINE),
-        ):
-            journal.set(instruction, field, value)
+        journal.push_undo(_put_back, instruction, computation, instruction._state)
+        instruction._state = NodeState(None, is_modified=True) if instruction._is_modified else None
+        instruction._computation = None
         journal.note("removed", instruction)
     dirty_lines.touch_computation(journal, computation)
+
+
+def _put_back(instruction: Instruction, computation: Computation, state: NodeState | Place) -> None:
+    instruction._computation, instruction._state = computation, state
 
 
 def set_root(computation: Computation, root: Instruction, *, typed: bool = True) -> None:

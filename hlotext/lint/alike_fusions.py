@@ -46,6 +46,7 @@ class Alike:
         self._numbers: dict[Computation, dict[Instruction, int]] = {}
         self._opcodes: dict[Computation, frozenset[str]] = {}
         self._opcodes_of: dict[Instruction, frozenset[str]] = {}
+        self._likeness: dict[Instruction, Likeness | None] = {}
         self._places: dict[tuple[Computation, frozenset[str]], list[int]] = {}
 
     def first(self, body: Computation) -> Computation:
@@ -62,8 +63,9 @@ class Alike:
 
     def opcodes(self, instruction: Instruction) -> frozenset[str]:
         """The opcodes of `parts_of`: the instruction's, or those in the fusion, call or asynchronous body, nested too."""
-        if instruction.opcode not in ENTERED:
-            return frozenset({instruction.opcode})
+        opcode = instruction.opcode
+        if opcode not in ENTERED:
+            return frozenset({opcode})
         found = self._opcodes_of.get(instruction)
         if found is None:
             found = frozenset[str]().union(*map(self._opcodes_in, instruction.called_computations))
@@ -72,8 +74,9 @@ class Alike:
 
     def parts(self, instruction: Instruction, opcodes: frozenset[str]) -> list[Instruction]:
         """Those of `parts_of` that have these opcodes, in its order: equal bodies have them at the same places."""
-        if instruction.opcode not in ENTERED:
-            return [instruction] if instruction.opcode in opcodes else []
+        opcode = instruction.opcode
+        if opcode not in ENTERED:
+            return [instruction] if opcode in opcodes else []
         found: list[Instruction] = []
         if self.opcodes(instruction).isdisjoint(opcodes):
             return found
@@ -99,10 +102,14 @@ class Alike:
 
     def of(self, fusion: Instruction, body: Computation) -> Likeness | None:
         """The likeness of a fusion that stands in no other; None if it picks elements of its own."""
-        first = self._first[body]
+        if fusion not in self._likeness:
+            self._likeness[fusion] = self._of(self._first[body], fusion.operands)
+        return self._likeness[fusion]
+
+    def _of(self, first: Computation, operands: tuple[Instruction, ...]) -> Likeness | None:
         if first not in self._deciding:
             self._deciding[first] = _deciding(first)
-        deciding, operands = self._deciding[first], fusion.operands
+        deciding = self._deciding[first]
         if deciding is None:
             return None
         if not deciding:

@@ -62,12 +62,12 @@ class _Walk:
         apart: dict[Instruction, dict[int, Asked]] = {}
         given: dict[int, Asked] = {}
         for one in reversed(operands_first(body)):
-            opcode = one.opcode
+            opcode, operands = one.opcode, one.operands
             wanted = apart[one] if one in apart else pending.get(one)
             if wanted is not None:
                 self.found[one] = wanted
             if opcode == "get-tuple-element":
-                made, index = one.operands[0], one.attributes.get("index", 0)
+                made, index = operands[0], one.attributes.get("index", 0)
                 parts = apart.get(made)
                 if parts is None and made not in pending and _is_taken_apart(made):
                     parts = apart[made] = {}
@@ -79,7 +79,7 @@ class _Walk:
                 if one in pending or one in apart:
                     given[one.parameter_number or 0] = wanted
             elif wanted is None and opcode not in _NARROWING:
-                for operand in one.operands:
+                for operand in operands:
                     pending[operand] = None
             else:
                 for operand, more in self._operands(one, wanted, fusions):
@@ -98,18 +98,18 @@ class _Walk:
     def _operands(
         self, one: Instruction, wanted: Asked, fusions: tuple[Instruction, ...]
     ) -> Iterable[tuple[Instruction, Asked]]:
-        opcode = one.opcode
+        opcode, operands = one.opcode, one.operands
         if opcode == "tuple":
             return (
                 (operand, wanted.get(number) if isinstance(wanted, dict) else None)
-                for number, operand in enumerate(one.operands)
+                for number, operand in enumerate(operands)
             )
         if opcode == "fusion" and (bodies := one.called_computations) and bodies[0] not in self._shared:
             given = self._inside(one, bodies[0], wanted, fusions)
-            return [(operand, given[n]) for n, operand in enumerate(one.operands) if n in given]
+            return [(operand, given[n]) for n, operand in enumerate(operands) if n in given]
         if isinstance(wanted, dict):  # a reduction or sort of several arrays reads them alike
             wanted = _alike(wanted, one)
-        return zip(one.operands, operand_demands(one, wanted, fusions, self._zeros), strict=True)
+        return zip(operands, operand_demands(one, wanted, fusions, self._zeros), strict=True)
 
     def _inside(
         self, fusion: Instruction, body: Computation, wanted: Asked, fusions: tuple[Instruction, ...]

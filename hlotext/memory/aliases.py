@@ -110,15 +110,15 @@ class _Sets:
     def join(self, value: Value, others: list[Value]) -> None:
         """Puts a value's set and those of the others together."""
         members, own = self._members, self._set
-        mine = own.get(value, value.number)
-        found = {mine: value.number}
+        mine = own.get(value, -1)
+        if mine >= 0 and all(own.get(each) == mine for each in others):
+            return  # each pair comes from both sides
+        found = {mine if mine >= 0 else value.number: value.number}
         for each in others:
             number = own.get(each, each.number)
             known = found.get(number)
             if known is None or each.number < known:
                 found[number] = each.number
-        if len(found) == 1:
-            return  # each pair comes from both sides
 
         def size(number: int) -> tuple[int, int]:
             return (len(members[number]) if number in members else 1, -found[number])

@@ -36,7 +36,7 @@ class Dataflow:
     aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]]
     """Parameter number and shape index of each output aliased to a parameter."""
     values: list[Value] = attrs.field(factory=list)
-    """Values in order of their numbers: by computation, operands before users, then phis."""
+    """Values in order of their numbers: by computation, operands before users, then phis; empty without uses."""
     at: dict[Instruction, Values] = attrs.field(factory=dict)
     """Values at each instruction of the computations that have memory of their own."""
     callers: dict[Computation, list[Instruction]] = attrs.field(factory=dict)
@@ -65,10 +65,16 @@ def aliased_outputs(module: Module) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
     }
 
 
-def analyse(module: Module, aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]] | None = None) -> Dataflow:
+def analyse(
+    module: Module,
+    aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]] | None = None,
+    *,
+    with_uses: bool = True,
+) -> Dataflow:
     """Finds the values of the entry and of all computations that it calls.
 
-    `aliases` replaces the header's output aliases.
+    `aliases` replaces the header's output aliases. Without `with_uses` only what stands where is found: values have no
+    numbers, positions and uses then.
 
     Raises MemoryModelError for a computation that calls itself, an instruction without shape, and operands or called
     computations whose shapes do not fit.
@@ -79,8 +85,9 @@ def analyse(module: Module, aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]]
     for computation in builder.applied():
         builder.run(computation)
     builder.settle()
-    _number(flow, builder.results, builder.phis)
-    _find_positions(flow, builder.results)
+    if with_uses:
+        _number(flow, builder.results, builder.phis)
+        _find_positions(flow, builder.results)
     return flow
 
 

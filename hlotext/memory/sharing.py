@@ -127,6 +127,10 @@ class Sharing:
                 return self._is_call_in_place(operand, operand_index, user)
         return self._elementwise.on(user, numbers[0])
 
+    def forget_operands(self) -> None:
+        """Looks at operands anew: call it after an edit of instructions that have memory of their own."""
+        self._asked = None
+
     def operand_numbers(self, user: Instruction) -> dict[Instruction, list[int]]:
         """Operand numbers of each operand of an instruction. The last result is cached: one user is queried many times."""
         if self._asked is not user:

@@ -266,22 +266,21 @@ class Computation:
 
     def __getitem__(self, name: str) -> Instruction:
         """Returns the instruction with this name (`%` optional). Raises KeyError."""
-        if self._by_name is None:
-            self._by_name = {i.name: i for i in self._instructions}
-        name = name.removeprefix("%")
+        by_name, name = self._named(), name.removeprefix("%")
         try:
-            return self._by_name[name]
+            return by_name[name]
         except KeyError:
-            raise UnknownNameError("instruction", name, self._by_name.keys) from None
+            raise UnknownNameError("instruction", name, by_name.keys) from None
 
     def __contains__(self, item: object) -> bool:
         if isinstance(item, str):
-            try:
-                self[item]
-            except KeyError:
-                return False
-            return True
+            return item.removeprefix("%") in self._named()
         return isinstance(item, Instruction) and item.computation is self
+
+    def _named(self) -> dict[str, Instruction]:
+        if self._by_name is None:
+            self._by_name = {i._name: i for i in self._instructions}
+        return self._by_name
 
     # ---- order
 

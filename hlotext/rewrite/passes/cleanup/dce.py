@@ -97,7 +97,7 @@ class _Sweep:
             return False
 
         for i in reversed(computation._instructions):
-            if stays(i):
+            if i in needed or stays(i):
                 needed.update(i.operands)
             else:
                 dead.append(i)
