@@ -11,7 +11,8 @@ import hlotext as hlo
 from hlotext import cost, lint
 from hlotext.analysis import Backend, call_graph, chips, most_trips
 from hlotext.analysis.chips import chip
-from hlotext.lint import price
+from hlotext.lint import beside, price
+from hlotext.lint.rule import make_context
 from tests import support
 from tests.cli_support import run
 
@@ -266,3 +267,24 @@ def test_every_rule_with_a_cost_says_its_kind() -> None:
     kinds = {rule.waste for rule in lint.builtin_rules().values()} - {""}
     assert kinds == set(lint.WASTES)
     assert attrs.fields(lint.Config).warn.default == 0.01
+
+
+def test_shares_of_the_step_are_those_of_the_prices() -> None:
+    """On the chip and with the trip counts that were set, as the savings of findings."""
+    text = (
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n"
+        "  a = bf16[4096,4096]{1,0:T(8,128)(2,1)} parameter(0)\n"
+        "  b = bf16[4096,4096]{1,0:T(8,128)(2,1)} dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+        "  ROOT c = bf16[4096,4096]{1,0:T(8,128)(2,1)} copy(b)\n}\n"
+    )
+    module = hlo.parse(text)
+    copy = module.entry.root
+    assert copy is not None
+    shares = {}
+    for name in ("v5e", "tpu7x"):
+        context = make_context(module, Backend.TPU, chip=name)
+        shares[name] = beside.step_percent(copy, context)
+        assert shares[name] == pytest.approx(100 * context.prices.seconds(copy) / context.prices.step)
+    assert shares["v5e"] != pytest.approx(shares["tpu7x"])
+    unknown = hlo.parse("HloModule m\n\nENTRY e {\n  ROOT p = f32[8] parameter(0)\n}\n")
+    assert beside.step_percent(unknown.entry.instructions[0], make_context(unknown)) is None

@@ -7,15 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from hlotext import cost
-from hlotext.analysis import CallGraph, Communication, backend_of, call_graph, fact
-from hlotext.analysis.chip_choice import DEFAULT_CHIPS
-from hlotext.analysis.chips import chip
+from hlotext.analysis import CallGraph, Communication, call_graph, fact
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import (
-    DEEPEST,
     add_outwards,
     is_product_call,
     operation,
@@ -38,19 +35,20 @@ _PART = 0.5
 """Of the time of a collective, that independent work must take for the collective to be worth hiding."""
 _MOST = 256
 """Instructions of a computation that are looked at, those that take longest."""
-HOST_ANSWERS = 10e-6
-"""Seconds until the host has what it asked the device for, and has started what comes next (inferred)."""
 
 
 def step_percent(instruction: Instruction, context: Context) -> float | None:
-    """Percent of the estimated time of the module that an instruction takes in all its runs, of a collective what is waited
-    for; None if there is no chip to estimate for, as on CPU."""
-    seconds, total = _step_seconds(context.module)
+    """Percentage of the estimated time of the module that an instruction takes over all its executions, of a collective
+    the exposed time; None if the platform is unknown."""
+    if (estimate := _estimated(context)) is None:
+        return None
+    seconds = _step_seconds(context.module, estimate)
+    total = sum(seconds.values())
     return 100 * seconds.get(instruction, 0.0) / total if total else None
 
 
 def most_percent(instruction: Instruction, context: Context) -> float:
-    """The same at the most: 100 where nobody can tell."""
+    """`step_percent`, or 100 if that is unknown."""
     share = step_percent(instruction, context)
     return 100.0 if share is None else share
 
@@ -61,21 +59,9 @@ def is_worth_time(instruction: Instruction, context: Context, percent: float) ->
     return share is None or share >= percent
 
 
-def percent_waited_for_host(loop: Instruction, trips: int | None, context: Context) -> float:
-    """The same of waiting for the host, which decides after each round of a loop whether it goes on; 100 where nobody can
-    tell."""
-    estimated, (_, total) = _estimated(context.module), _step_seconds(context.module)
-    if estimated is None or not total:
-        return 100.0
-    around = _rounds(context.module).around(loop.computation)
-    rounds = (_UNKNOWN_ROUNDS if trips is None else trips) * context.runs(loop) * around
-    return 100 * HOST_ANSWERS * rounds / total
-
-
 def is_share_known(one: Communication, context: Context) -> bool:
-    """True if its share of the time can be told: not so outside of loops beside one whose rounds nobody knows."""
-    found = _estimated(context.module)
-    return found is None or one.loop is not None or not found.unknown_loops
+    """True unless it is outside of loops while the module has a loop of unknown trip count, whose time is assumed."""
+    return one.loop is not None or not context.prices.rounds
 
 
 def worth_time_together(
@@ -96,7 +82,8 @@ def worth_time_together(
 def could_be_hidden(one: Communication, context: Context) -> bool:
     """True if something could run while a collective does: work that does not depend on it and takes a part of its time, or,
     but for an all-reduce, pieces of a product that makes its operand or takes its result."""
-    if one.start not in _alone(context.module):
+    estimate = _estimated(context)
+    if estimate is None or one.start not in _alone(context.module, estimate):
         return True
     return one.kind in _NEIGHBOURS or (one.kind not in _WHOLE and _is_beside_product(one))
 
@@ -136,94 +123,44 @@ def _multiplies(instruction: Instruction) -> bool:
     )
 
 
-@fact
-def _estimated(module: Module) -> cost.Estimate | None:
-    backend = backend_of(module)
-    name = DEFAULT_CHIPS.get(backend) if backend is not None else None
-    return cost.estimate(module, chip(name)) if name is not None else None
+def _estimated(context: Context) -> cost.Estimate | None:
+    """The estimate of the findings' prices; None if nothing shows what platform the module is for."""
+    return context.prices.estimate if context.backend is not None else None
 
 
 @fact
-def _step_seconds(module: Module) -> tuple[dict[Instruction, float], float]:
-    """Seconds that each instruction adds to the module's time, and the total; 0 without an estimate.
-
-    A loop with an unknown trip count is assumed to run a few dozen times.
-    """
-    estimated = _estimated(module)
-    if estimated is None:
-        return {}, 0.0
-    found: dict[Instruction, float] = {}
-    rounds = _rounds(module)
-
-    def add(instruction: Instruction, once: float) -> None:
-        found[instruction] = found.get(instruction, 0.0) + once * rounds.around(instruction.computation)
-
-    for time in estimated.instructions:
-        add(time.instruction, time.seconds)
-    taken = _taken(module)
-    for transfer in estimated.transfers:
-        # Where one that takes longer was begun before, what is waited for is that.
+def _step_seconds(module: Module, estimate: cost.Estimate) -> dict[Instruction, float]:
+    """Seconds that each instruction adds to the module's time."""
+    found: dict[Instruction, float] = defaultdict(float)
+    for time in estimate.instructions:
+        found[time.instruction] += time.seconds
+    taken = _taken(module, estimate)
+    for transfer in estimate.transfers:
+        # If a longer transfer was started before, that one is waited for.
         need, longer = taken.get(transfer.start, (0.0, transfer.start))
-        waited = longer if need > _PART * transfer.seconds else transfer.start
-        add(waited, transfer.exposed)
-    return found, sum(found.values())
+        found[longer if need > _PART * transfer.seconds else transfer.start] += transfer.exposed
+    return dict(found)
 
 
 @fact
-def _rounds(module: Module) -> _Rounds:
-    found = _estimated(module)
-    return _Rounds(call_graph(module), frozenset(found.unknown_loops if found is not None else ()))
-
-
-class _Rounds:
-    """Assumed runs of a computation for each run that the estimate counts."""
-
-    def __init__(self, graph: CallGraph, unknown: frozenset[Instruction]) -> None:
-        self.graph, self.unknown = graph, unknown
-        self._found: dict[Computation, float] = {}
-
-    def around(self, where: Computation | None) -> float:
-        if where is None or not self.unknown:
-            return 1.0
-        if where not in self._found:
-            times, inner = 1.0, where
-            for _ in range(DEEPEST):
-                loop = self.graph.loop_around(inner)
-                if loop is None or loop.computation is None:
-                    break
-                times *= _UNKNOWN_ROUNDS if loop in self.unknown else 1
-                inner = loop.computation
-            self._found[where] = times
-        return self._found[where]
-
-
-_UNKNOWN_ROUNDS = 32.0
-"""Rounds of a loop that runs nobody knows how often: iterations until something has converged, or a text is complete."""
-
-
-@fact
-def _alone(module: Module) -> frozenset[Instruction]:
+def _alone(module: Module, estimate: cost.Estimate) -> frozenset[Instruction]:
     """The collectives that everything else either makes operands for or waits for."""
-    found = _estimated(module)
-    if found is None:
-        return frozenset()
     needs: dict[Computation, dict[Instruction, float]] = {}
-    for transfer in found.transfers:
+    for transfer in estimate.transfers:
         where, kind = transfer.start.computation, transfer.communication
         if where is not None and kind is not None:
             needs.setdefault(where, {})[transfer.start] = _PART * transfer.seconds
-    seconds, taken = _seconds(found.instructions, call_graph(module)), _taken(module)
+    seconds, taken = _seconds(estimate.instructions, call_graph(module)), _taken(module, estimate)
     return frozenset(
         start for where, starts in needs.items() for start in _without_work(where, starts, seconds, taken)
     )
 
 
 @fact
-def _taken(module: Module) -> dict[Instruction, tuple[float, Instruction]]:
-    """Of what stands between the start and the done of transfers, the one of them that needs most, and what it needs."""
-    found = _estimated(module)
+def _taken(module: Module, estimate: cost.Estimate) -> dict[Instruction, tuple[float, Instruction]]:
+    """For what is between the start and the done of transfers, half the time of the longest of these, and its start."""
     begun: dict[Computation, dict[Instruction, tuple[float, int]]] = {}
-    for transfer in found.transfers if found is not None else ():
+    for transfer in estimate.transfers:
         chain, where = transfer.start.async_chain, transfer.start.computation
         if transfer.is_pair and where is not None and len(chain) > 1 and chain[-1].computation is where:
             begun.setdefault(where, {})[chain[0]] = _PART * transfer.seconds, where.order.index(chain[-1])
@@ -242,7 +179,7 @@ def _taken(module: Module) -> dict[Instruction, tuple[float, Instruction]]:
 
 
 def _seconds(times: Iterable[cost.InstructionTime], graph: CallGraph) -> dict[Instruction, float]:
-    """The time of each instruction in all its runs, of loops and calls with their bodies."""
+    """The time of each instruction over all its executions, of loops and calls with their bodies."""
     found: dict[Instruction, float] = {}
     bodies: dict[Computation, float] = {}
     for time in times:

@@ -8,10 +8,12 @@ from typing import ClassVar
 from hlotext.analysis import Backend, byte_text, memory_space, total_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.beside import HOST_ANSWERS, percent_waited_for_host
 from hlotext.lint.helpers import is_librarys, is_of_package, size_of, times, works
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.started import as_by_default
+
+_HOST_ANSWERS = 10e-6
+"""Seconds until the host has read a value from the device and started what comes next (inferred)."""
 
 
 class HostIsWaitedFor(Rule):
@@ -57,8 +59,8 @@ class HostIsWaitedFor(Rule):
         if not isinstance(body, Computation) or _is_fixed(loop) or _moved(body) > self.max_bytes:
             return
         trips = dict(context.graph.loops()).get(loop)
-        percent = percent_waited_for_host(loop, trips, context)
-        if percent < self.min_percent:
+        seconds = _HOST_ANSWERS * context.prices.runs(body)
+        if 100 * seconds < self.min_percent * context.prices.step:
             return
         rounds = f", {trips * context.runs(loop):,} times" if trips is not None else ""
         yield Report(
@@ -66,7 +68,7 @@ class HostIsWaitedFor(Rule):
             f"after each iteration{rounds} the host copies 1 byte from the device and waits for it, to decide whether the "
             "loop continues",
             "give the loop a constant trip count (lax.scan, lax.fori_loop), or do several steps in one iteration",
-            seconds=percent / 100 * context.prices.step,
+            seconds=seconds,
             is_proved=trips is not None,  # else what the loop computes decides when it ends
         )
 
@@ -83,7 +85,7 @@ class HostIsWaitedFor(Rule):
             f"the host copies {byte_text(total_of(index).unpadded_bytes)} from the device and waits for it{times(runs)} "
             "in a loop, to decide which branch to run",
             "compute both branches and select (jnp.where), if they are cheap",
-            seconds=HOST_ANSWERS * runs,
+            seconds=_HOST_ANSWERS * runs,
         )
 
     def _copies(self, context: Context) -> Iterator[Report]:
