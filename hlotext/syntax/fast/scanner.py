@@ -130,6 +130,8 @@ class Scanner:
         self._results: dict[tuple[str, int], Shape | None] = {}
         """Results in headers that were found to fit a root's shape: by text and the shape's id, with the shape."""
         self._statements: Statements | None = None
+        self._count = 0
+        """Number of the module's parts when the last computation was closed."""
         self._position = 0
         """From where on computations are being read; the linker knows where the last one of them begins."""
         self._header_result: Result = ""
@@ -262,7 +264,10 @@ class Scanner:
         computation = scope.computation
         computation._end = end
         if computation._parts_read is not None:
-            computation._parts_read = len(self.linker.module._parts)
+            count = len(self.linker.module._parts)
+            if count != self._count:
+                self._count = count
+            computation._parts_read = self._count  # one object for all with the same
         if thread is not None:
             try:
                 computation._execution_thread = unquote(thread)
@@ -485,7 +490,7 @@ class Scanner:
         waiting = self._waiting
         waiting.clear()
         separator = f", {mark}"
-        line = scope.line_before(self.text, position)
+        line = 0 if position == computation._brace + 1 else scope.line_before(self.text, position)
         if not self.text.startswith(("\n", "\r"), position):
             line -= 1  # the op line begins here, not behind a line end
         last = None
