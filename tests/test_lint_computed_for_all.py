@@ -266,9 +266,18 @@ fused {
   ROOT rows = f32[262081,256]{1,0} bitcast(windows)
 }
 
+biased {
+  a = f32[262081,256]{1,0} parameter(0)
+  b = f32[262081,256]{1,0} parameter(1)
+  both = f32[262081,256]{1,0} add(a, b)
+  none = f32[] constant(0)
+  ROOT sums = f32[262081]{0} reduce(both, none), dimensions={1}, to_apply=add
+}
+
 ENTRY main {
   x = f32[262144,4]{1,0} parameter(0)
   w = f32[256,8]{1,0} parameter(1)
+  scores = f32[262081,256]{1,0} parameter(2)
   rows = f32[262081,256]{1,0} fusion(x), kind=kLoop, calls=fused
   zero = f32[] constant(0)
   ROOT y = READER
@@ -276,6 +285,7 @@ ENTRY main {
 """
 PRODUCT = "f32[262081,8]{1,0} dot(rows, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 SUM = "f32[262081]{0} reduce(rows, zero), dimensions={1}, to_apply=add"
+BIASED = "f32[262081]{0} fusion(rows, scores), kind=kInput, calls=biased"
 OTHER = "f32[262081,256]{1,0} cosine(rows)"
 
 
@@ -284,6 +294,7 @@ OTHER = "f32[262081,256]{1,0} cosine(rows)"
     [
         ("within", PRODUCT, "conv_general_dilated"),
         ("within", SUM, "reduce_window"),
+        ("within", BIASED, ""),  # combined with values of their own for each element
         ("within", OTHER, ""),
         ("hops", PRODUCT, ""),  # rows that are not of windows
     ],
@@ -411,3 +422,44 @@ ENTRY main {
 def test_one_hot_rows_that_are_padded_with_zeros(filler: str, is_said: bool) -> None:
     reports = found(PADDED.replace("FILLER", filler), "D107")
     assert ["one-hot matrix of 256 classes" in one.message for one in reports] == [True] * is_said
+
+
+SQUARE = """HloModule svd, is_scheduled=true
+
+ENTRY main {
+  x = f32[4096,1024]{0,1} parameter(0)
+  svd = (f32[4096,1024]{0,1}, f32[1024]{0}, f32[4096,4096]{0,1}, f32[1024,1024]{0,1}, s32[]) custom-call(x), custom_call_target="cusolver_gesvd_ffi"
+  u = f32[4096,4096]{0,1} get-tuple-element(svd), index=2
+  v = f32[1024,1024]{0,1} get-tuple-element(svd), index=3
+  first = f32[4096,COUNT]{0,1} slice(u), slice={[0:4096], [0:COUNT]}
+  ROOT t = (f32[4096,COUNT]{0,1}, f32[1024,1024]{0,1}) tuple(first, v)
+}
+"""
+
+
+@pytest.mark.parametrize(("count", "is_said"), [(32, True), (1024, True), (1025, False), (4096, False)])
+def test_singular_vectors_that_only_make_a_factor_square(count: int, is_said: bool) -> None:
+    reports = found(SQUARE.replace("COUNT", str(count)), "G118")
+    spared = [(one.peak_bytes or 0) // 1024 for one in reports]  # a tuple's pointers take some bytes
+    assert spared == [4096 * 3072 * 4 // 1024] * is_said
+
+
+HESSIAN = """HloModule hessian, is_scheduled=true
+
+ENTRY main {
+  d = f32[512]{0} parameter(0)
+  x = f32[512,512]{1,0} parameter(1)
+  rows = s32[512,512]{1,0} iota(), iota_dimension=0
+  columns = s32[512,512]{1,0} iota(), iota_dimension=1
+  is = pred[512,512]{1,0} compare(rows, columns), direction=EQ
+  ones = f32[512,512]{1,0} convert(is)
+  scales = f32[512,512]{1,0} broadcast(d), dimensions={0}
+  diagonal = f32[512,512]{1,0} multiply(ones, scales)
+  ROOT y = f32[512,512]{1,0} dot(diagonal, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="jit(f)/NAME/dot_general"}
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "is_said"), [("jvp()", True), ("jvp(vmap(transpose(jvp())))", False)])
+def test_directions_of_a_second_derivative_are_no_diagonal_of_the_program(name: str, is_said: bool) -> None:
+    assert bool(found(HESSIAN.replace("NAME", name), "D107")) == is_said

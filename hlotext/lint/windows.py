@@ -82,6 +82,9 @@ def _of_sums(array: Instruction, whole: Instruction, context: Context) -> Iterat
     opcodes = [{part.opcode for part in parts_of(one)} for one in readers]
     if count < _LEAST or not readers or not all(map(_only_reduce, opcodes)):
         return
+    others = {operand for one in readers for operand in one.operands} - {array}
+    if any(_LEAST * elements_of(one.shape) > elements_of(array.shape) for one in others):
+        return  # windows are combined with values of their own for each element, such as scores with a bias by position
     prices = context.prices
     saved = prices.together({array, *readers})
     for one in readers:

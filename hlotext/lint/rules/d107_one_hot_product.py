@@ -46,6 +46,8 @@ class OneHotProduct(Rule):
                 ):  # no operand of a matmul is known to be one-hot
                     if context.backend is Backend.TPU and not found.is_diagonal and _adds_up(product, found):
                         break  # a TPU adds scattered rows one after the other, and a matmul many at once
+                    if found.is_diagonal and _is_of_second_derivative(product.dot):
+                        break  # differentiation multiplies all directions, and no edit of the matmul parts them
                     yield _report(product, side, found, priced, context)
                     break
                 if found is None and (joined := _of_part(product, side, priced, context)) is not None:
@@ -106,6 +108,11 @@ def _report(
         spares=spares,
         covers=frozenset([*masks, *sums]),
     )
+
+
+def _is_of_second_derivative(dot: Instruction) -> bool:
+    """True if a matmul is part of a derivative of a derivative, as a Hessian is."""
+    return dot.metadata is not None and dot.metadata.op_name.count("jvp(") > 1
 
 
 def _scaled_in(product: Product, context: Context) -> Instruction | None:

@@ -28,6 +28,7 @@ from hlotext.lint.own_parts import own_part
 from hlotext.lint.own_parts import remedy as own_remedy
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.square_factors import square_factors
 from hlotext.lint.stable_sorts import of_keys_alone
 from hlotext.lint.values import Value
 from hlotext.lint.wording import sizes
@@ -57,6 +58,7 @@ class UnusedElements(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         yield from both_branches(context)
         asked, bodies = demands(context.module), alike(context.module)
+        yield from square_factors(context, asked)
         saved: dict[Instruction, float] = {}
         main: dict[Instruction, Instruction] = {}
         for one in context.graph.sequential_instructions():
