@@ -55,7 +55,7 @@ class Communication:
     fusion_call: CallEdge | None
     """The call edge of the fusion that contains the communication; None if it is not fused."""
     loop_call: CallEdge | None
-    """The call edge of the innermost while that contains it."""
+    """The call edge of the innermost while around the communication; None outside loops."""
     groups: ReplicaGroups | None
     pairs: tuple[tuple[int, ...], ...] | None
     """Source and target of each transfer of a collective-permute, or None for other kinds."""

@@ -17,7 +17,7 @@ def shorten(text: str) -> str:
 
 
 class LayoutError(sending.Whole, ValueError):
-    """A shape has no valid memory layout, or an index or buffer does not match it.
+    """A shape has no valid memory layout, or an index or buffer does not match the shape.
 
     `part` names the invalid part.
     """

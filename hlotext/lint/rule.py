@@ -356,7 +356,10 @@ class Rule:
 
     @classmethod
     def needs(cls) -> RuleNeeds:
-        """The conditions above; a rule that checks single instructions only needs one with its opcodes."""
+        """Returns the conditions that a module must meet before the rule is imported and run.
+
+        A rule that only checks single instructions needs one with its opcodes.
+        """
         is_by_instruction = not cls.needs_any and cls.check_module is Rule.check_module
         return RuleNeeds(
             cls.needs_optimized,
@@ -368,7 +371,7 @@ class Rule:
         )
 
     def applies_to(self, context: Context) -> bool:
-        """Returns True if the rule applies to a module of this kind."""
+        """Returns True if a module meets the conditions of the rule."""
         return self.needs().unmet(context) is None
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:

@@ -20,7 +20,7 @@ def modules(source: Source) -> Table:
 
 
 def instructions(source: Source) -> Table:
-    """Table of instructions. Accepts the same sources as `tables_of`, and raises the same errors."""
+    """Creates the table of instructions. Accepts the same sources as `tables_of`, and raises the same errors."""
     return table("instructions", source)
 
 

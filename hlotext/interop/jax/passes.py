@@ -50,8 +50,8 @@ def register_pass(
     unchanged, JAX continues with its own.
 
     JAX's persistent compilation cache does not take passes into account. With a `cache_key`, a text that must change
-    whenever the pass changes its behavior (such as a version), programs compiled with the pass get cache entries of their
-    own, identified by this text and the function's bytecode. A pipeline of hlotext's own passes needs none. Any other pass
+    whenever the pass changes its behavior (such as a version), programs compiled with the pass get separate cache entries,
+    identified by this text and the function's bytecode. A pipeline of hlotext's own passes needs none. Any other pass
     disables the cache while it is registered, with a warning. Programs that this process has already compiled stay in
     memory until `jax.clear_caches()`.
 

@@ -11,7 +11,7 @@ import attrs
 class Value:
     """Base class of immutable values, which provides `__repr__`. Subclasses are `attrs.frozen(repr=False)`.
 
-    Making one for each class would take a third of the time that making the class takes, when hlotext is imported.
+    Generating `__repr__` for each class would take a third of the time of creating the class on import.
     """
 
     __slots__ = ()

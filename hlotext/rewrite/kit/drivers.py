@@ -29,7 +29,7 @@ class Listener(Protocol):
     """Listener that is notified before each replacement. For single edits, use `Module.listen`."""
 
     def replaced(self, rule: RewriteRule, old: Instruction, new: Instruction) -> None:
-        """Called before `rule` replaces `old` with `new`."""
+        """Handles the coming replacement of `old` with `new` by `rule`."""
 
 
 @attrs.define
