@@ -28,6 +28,7 @@ with _collector.gc_paused(collect_first=False):
     from hlotext.ir.nodes.computation import Computation
     from hlotext.ir.nodes.instruction import Instruction
     from hlotext.ir.nodes.module import Module
+    from hlotext.ir.spelling import text_or_path as _text_or_path
     from hlotext.ir.values import value as _value
     from hlotext.ir.values.literal import Literal
     from hlotext.ir.values.shape import Layout, Shape, Tile
@@ -259,7 +260,7 @@ def _held(value: Any) -> Module:
 def _data(place: str | os.PathLike[str] | bytes | IO[str] | IO[bytes]) -> tuple[bytes | str, str]:
     """What is read, a program in another language as a proto, and its name."""
     inputs = _syntax.source.inputs
-    if isinstance(place, str) and "\n" in place:
+    if isinstance(place, str) and _text_or_path(place) == "text" and not _exists(place):
         raise inputs.InputError("this is a text and no path: hlotext.parse reads it")
     data, name = (
         (inputs.unpack(place, "<bytes>"), "<bytes>") if isinstance(place, bytes) else inputs.read_data(place)
@@ -269,6 +270,10 @@ def _data(place: str | os.PathLike[str] | bytes | IO[str] | IO[bytes]) -> tuple[
 
         data = proto.converted(data, name)
     return data, name
+
+
+def _exists(place: str) -> bool:
+    return "\n" not in place and os.path.exists(place)
 
 
 def _is_large(place: str | os.PathLike[str]) -> bool:

@@ -137,7 +137,7 @@ def test_directories_are_searched_for_final_modules(tmp_path: Path) -> None:
     assert [Path(file).name for file in found["files"]] == ["module_0001.jit_f.cpu_after_optimizations.txt"]
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "no module after optimization" in run("lint", empty).stderr
+    assert "no module found in" in run("lint", empty).stderr
 
 
 def test_processes_find_the_same() -> None:
@@ -266,3 +266,18 @@ def test_trips_of_no_loop_are_refused(option: list[str], tmp_path: Path) -> None
     assert result.exit_code == 2
     assert "no loop or loop body is named nobody" in result.stderr
     assert file.read_text() == NOISY.read_text()
+
+
+def test_a_folder_of_protos(tmp_path: Path) -> None:
+    """Final modules that were dumped as protos are linted; of earlier stages alone it is said what to name."""
+    pytest.importorskip("google.protobuf")
+    data = hlo.parse(NOISY.read_text()).to_proto()
+    early = tmp_path / "module_0001.jit_f.before_optimizations.hlo.pb"
+    early.write_bytes(data)
+    ended = run("lint", tmp_path)
+    assert (ended.exit_code, f"only earlier stages; to lint one, name it: {early}" in ended.stderr) == (
+        2,
+        True,
+    )
+    (tmp_path / "module_0001.jit_f.cpu_after_optimizations.hlo.pb").write_bytes(data)
+    assert "in 1 file" in run("lint", tmp_path).stderr

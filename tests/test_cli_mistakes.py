@@ -37,6 +37,8 @@ CONTENTS = {
     "PROGRAM": b"\x7fELF\x02\x01\x01" + bytes(60),
     "PYTHON": b"import jax\n",
     "MLIR": b"module @m {\n}\n",
+    "SCRIPT": b'print("hi")\n',
+    "F33": STEP.replace(b"f32", b"f33"),
     "STRAY": b"[tool.hlotext]\nfoo = 1\n",
     "UTF16": "HloModule m\n".encode("utf-16"),
     "JSON": b'{"a": 1}',
@@ -281,3 +283,37 @@ def test_a_crossed_bound_is_repeated_as_it_was_typed(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_bytes(STEP.replace(b"[4]", b"[1024]"))
     told = run("diff", tmp_path / "a.txt", tmp_path / "b.txt", "--fail-on", "bytes+1KiB").stderr
     assert "bytes+1KiB is exceeded: bytes was 32 (32 B), is now 8,192 (8.00 KiB)" in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STEP.replace(b"negate(p)", b"negate(p"),
+        STEP.replace(b"{0} negate", b"{0 negate"),
+        STEP[:-2],
+        STEP.replace(b"(p)", b"(q)"),
+    ],
+)
+def test_all_commands_give_the_same_error(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "m.txt").write_bytes(text)
+    with pytest.raises(hlo.HloSyntaxError) as caught:
+        hlo.load(tmp_path / "m.txt")
+    for command in ("show", "memory", "cost", "comm", "triage", "thunks", "graph", "fmt"):
+        more = ["-o", str(tmp_path / "g.html")] if command == "graph" else []
+        ended = run(command, tmp_path / "m.txt", *more)
+        assert (ended.exit_code, ended.stderr.splitlines()[0]) == (
+            2,
+            f"hlotext: {caught.value.diagnostic.brief}",
+        )
+
+
+def test_folders_with_unreadable_texts_are_not_the_same(tmp_path: Path) -> None:
+    for folder, text in (("a", STEP), ("b", STEP[:-3])):
+        (tmp_path / folder).mkdir()
+        for stage in ("before", "cpu_after"):
+            written = STEP if stage == "before" else text
+            (tmp_path / folder / f"module_0000.m.{stage}_optimizations.txt").write_bytes(written)
+    shown = run("diff", tmp_path / "a", tmp_path / "b").stdout
+    assert "no differences in what can be compared" in shown
+    assert "unknown: " in shown
+    assert "error[X101]" in shown

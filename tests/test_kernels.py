@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext import cost
+from hlotext import cost, lint
 from hlotext.analysis import mosaic
 from tests.cli_support import run, run_json
 
@@ -53,6 +53,17 @@ def test_branches_make_the_work_of_a_kernel_a_bound_from_above() -> None:
     times = {one.name: one.least for one in cost.estimate(module, "v5e").instructions}
     assert times["pallas_call.15"].compute == pytest.approx(402_653_184 / 197e12, rel=0.02)
     assert not cost.estimate(module, "v5e").is_bound
+
+
+@NEEDS_JAXLIB
+@pytest.mark.xla
+def test_lint_calls_unknown_what_cost_does_not_count() -> None:
+    """The rule on custom calls is about those that `cost` lists, not about kernels whose body it reads."""
+    for module, names in ((hlo.load(GRADIENTS), []), (hlo.parse(CALL), ["c"])):
+        assert [one.name for one in cost.analyze(module).run.unknown_calls] == names
+        module.attributes["is_scheduled"] = True
+        found = lint.run(module, select="G105")
+        assert [one.name for one in found] == names
 
 
 def test_a_kernel_without_an_estimate_keeps_xla_own_figure() -> None:

@@ -11,6 +11,7 @@ import hlotext as hlo
 from hlotext import lint
 from hlotext.lint.repairing import RepairError, applied
 from hlotext.lint.repairs import Hoist, Reuse, StoreInOrder, SumOnce
+from hlotext.reports import full_text
 from tests import support
 from tests.cli_support import run
 
@@ -27,6 +28,14 @@ def outcome(text: str, code: str) -> tuple[lint.Finding, hlo.findings.finding.Re
     found = next(one for one in lint.run(hlo.parse(text), TRIED) if one.code == code)
     assert found.what_if is not None
     return found, found.what_if
+
+
+def test_a_finding_without_an_edit_says_so() -> None:
+    """Silence would pass for an edit that changes nothing."""
+    found, done = outcome(case("G123"), "G123")
+    assert (done.edit, done.seconds_after) == ("", None)
+    assert "no edit of the text is known" in done.reason
+    assert "what if: not applied: no edit of the text is known" in full_text(found, True)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
+from hlotext import cost
 from hlotext.analysis.meant import meant_instruction, names_meant
+from hlotext.ir.spelling import did_you_mean, text_or_path
 from tests.cli_support import run
 
 SORT = """HloModule m, is_scheduled=true
@@ -95,3 +97,41 @@ def test_parquet_is_what_another_command_writes(tmp_path: Path) -> None:
         found = run("convert", tmp_path / "m.txt", *arguments)
         assert found.exit_code == 2
         assert f"hlotext table {tmp_path / 'm.txt'} -o DATASET" in found.stderr
+
+
+def test_words_that_look_the_same_come_first() -> None:
+    assert did_you_mean("C1O1", ["C101", "C119", "C111"]) == "did you mean `C101`?"
+    assert did_you_mean("all_reduce", ["all-reduce", "all-gather"]) == "did you mean `all-reduce`?"
+    assert did_you_mean("sort.l", ["sort.1", "sort.2"]) == "did you mean `sort.1`?"
+
+
+def test_types_by_the_names_of_numpy() -> None:
+    """XLA takes its own names alone; a type that nobody knows may be newer than this release."""
+    with pytest.raises(hlo.HloSyntaxError, match="did you mean `f32`"):
+        hlo.parse_shape("float32[8,16]")
+    with pytest.raises(hlo.EditError, match=r"float32.*did you mean `f32`"):
+        hlo.parse_instruction("p = f32[] parameter(0)").shape = "float32[8,16]"
+    (note,) = hlo.parse_tolerant("p = bool[8] parameter(0)").diagnostics
+    assert note.help == "did you mean `pred`?"
+    assert str(hlo.parse_shape("f12e3[8]")) == "f12e3[8]"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("HloModule m", "text"),
+        ("x = f32[] add(a, b)", "text"),
+        ("a\nb", "text"),
+        ("f32[8]{0}", "text"),
+        ("dumps/lr=3/step.txt", "path"),
+        ("step.hlo", "path"),
+        ("C:\\dumps\\step", "path"),
+        ("step", ""),
+    ],
+)
+def test_a_text_is_told_from_a_path(value: str, kind: str) -> None:
+    assert text_or_path(value) == kind
+    with pytest.raises(TypeError, match="hlotext.parse" if kind == "text" else "hlotext.load"):
+        cost.analyze(value)  # type: ignore[arg-type]
+    with pytest.raises(hlo.InputError, match="no path" if kind == "text" else "does not exist"):
+        hlo.load(value)

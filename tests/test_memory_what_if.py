@@ -223,3 +223,22 @@ ENTRY e {
     )
     assert both.saved > 0
     assert "without nobody: no instruction is named nobody" in both.notes
+
+
+def test_what_donated_results_are_copied_from_may_move_to_fast_memory() -> None:
+    """A result has to be in main memory; the temporary that it becomes does not, if the fast memory has room."""
+    text = """HloModule m, is_scheduled=true
+
+ENTRY e {{
+  p = f32[{0},1024]{{1,0:T(8,128)}} parameter(0)
+  n = f32[{0},1024]{{1,0:T(8,128)}} sine(p)
+  s = f32[{0},1024]{{1,0:T(8,128)}} reverse(n), dimensions={{0}}
+  a = f32[{0},1024]{{1,0:T(8,128)}} add(p, s)
+  c = bf16[{0},1024]{{1,0:T(8,128)(2,1)}} convert(a)
+  ROOT t = (f32[{0},1024]{{1,0:T(8,128)}}, bf16[{0},1024]{{1,0:T(8,128)(2,1)}}) tuple(s, c)
+}}
+"""
+    for rows, more in ((4096, 16 << 20), (65536, 0)):
+        found = what_if.donate(hlo.parse(text.format(rows)), [0], "tpu", "v5e")
+        assert (found.saved, found.more_at_most) == (0, more)
+        assert any("16.0 MiB less if the compiler keeps" in note for note in found.notes) is bool(more)

@@ -84,6 +84,14 @@ def test_what_runs_asynchronously_is_called_as_what_starts_it() -> None:
     assert not any(one.instruction.name == "async_op" for one in found.instructions)
 
 
+def test_what_is_counted_asynchronously_is_called_so_too() -> None:
+    found = cost.analyze(hlo.parse(ASYNC))
+    assert list(found.by("instruction")) == ["begin"]
+    assert found.by("instruction")["begin"] == cost.Cost(
+        found.run.flops, found.run.transcendentals, found.run.bytes_accessed
+    )
+
+
 def test_before_optimization_the_time_is_no_bound() -> None:
     """Each of a chain of operations is charged for what it writes, which a fusion does not."""
     chain = "".join(f"  x{n} = f32[1024,1024] negate(x{n - 1})\n" for n in range(1, 9))

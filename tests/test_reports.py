@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import hlotext as hlo
-from hlotext import reports
+from hlotext import lint, reports
 from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Facts, Finding
@@ -192,3 +192,20 @@ def test_a_detached_finding_says_the_same() -> None:
 def test_the_names_of_the_record() -> None:
     """One class, whoever finds."""
     assert hlo.Diagnostic is hlo.lint.Finding is Finding
+
+
+def test_a_module_that_is_no_text_has_no_lines() -> None:
+    """A finding in it is at an instruction; of the op line that is shown, the line number would be that of no file."""
+    pytest.importorskip("google.protobuf")
+    text = (support.DATA / "lint" / "G105.txt").read_text()
+    (finding,) = lint.run(hlo.load(hlo.parse(text).to_proto()), select="G105", file="m.hlo")
+    for one in (finding, pickle.loads(pickle.dumps(finding.detached()))):
+        assert one.place == "m.hlo: %c"
+        assert str(one).splitlines()[:2] == [
+            "m.hlo: %c: note[G105]: " + one.message,
+            "  | " + str(finding.instruction),
+        ]
+        assert one.brief == f"m.hlo: %c: note[G105]: {one.message} ({one.help})"
+        report = FindingsReport([one], ["m.hlo"], lint.code_of, "1")
+        assert "(line" not in reports.WRITERS["junit"](report)
+        assert "m.hlo:1" not in reports.WRITERS["markdown"](report)

@@ -396,3 +396,22 @@ ENTRY e {{
     shown = " ".join(run("triage", tmp_path).stdout.split())
     assert "recompiled jit_f was compiled 7 times, for 7 shapes of x: f32[" in shown
     assert "... and 2 more" in shown
+
+
+def test_rows_that_are_permuted_are_no_embeddings() -> None:
+    """As those of the right-hand side of a linear solve, or single elements that are picked."""
+    for shape, sizes, rows in (("f32[64,8]", "1,8", 64), ("f32[64]", "1", 7), ("f32[64,8]", "1,8", 7)):
+        rank = len(sizes.split(","))
+        result = shape.replace("64", str(rows))
+        offsets = "{1}" if rank > 1 else "{}"
+        text = f"""HloModule m, is_scheduled=true
+
+ENTRY e {{
+  b = {shape} parameter(0)
+  i = s32[{rows},1] parameter(1)
+  ROOT g = {result} gather(b, i), offset_dims={offsets}, collapsed_slice_dims={{0}}, start_index_map={{0}},
+    index_vector_dim=1, slice_sizes={{{sizes}}}
+}}
+"""
+        roles = contents(hlo.parse(text))
+        assert (Role.EMBEDDINGS in roles) is (rank > 1 and rows < 64)

@@ -1,14 +1,18 @@
-"""The instructions that a name may be meant for that a module does not have."""
+"""The instructions and computations that a name may be meant for that a module does not have."""
 
 from __future__ import annotations
 
+import itertools
+
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import nearest, suggestion
 from hlotext.ir.tables.opcodes import OPCODES
 
 _MOST = 3
 """Names that a message suggests."""
+_MOST_COMPARED = 10_000
+"""Names that a wanted one is compared with."""
 
 
 def meant_instruction(module: Module, name: str) -> Instruction | None:
@@ -21,22 +25,55 @@ def meant_instruction(module: Module, name: str) -> Instruction | None:
 
 
 def names_meant(module: Module, name: str) -> str:
-    """The end of a message about a name that no instruction has: "; did you mean ...?", or nothing.
+    """The end of a message about a name that no instruction has: "; did you mean ...?", or nothing. See `NamesMeant`."""
+    meant = NamesMeant(name)
+    meant.add(module)
+    return str(meant)
+
+
+class NamesMeant:
+    """Names that a wanted one may be meant for, of one module or several: the text is the end of a message.
 
     The instructions of that opcode, those of the entry first, since users call an operation by what it does; else the names
-    that look like it.
+    that look like it, or hold it.
     """
-    entry = module.entry
-    named = sorted(_of_opcode(module, name), key=lambda one: one.computation is not entry)
-    if named:
-        return f"; did you mean {' or '.join(f'`{one.name}`' for one in named[:_MOST])}?"
-    meant = did_you_mean(name, [one.name for one in module.instructions()])
-    return f"; {meant}" if meant else ""
 
+    def __init__(self, name: str) -> None:
+        self._name = name.removeprefix("%")
+        stem, _, number = self._name.rpartition(".")
+        self._opcode = stem if number.isdecimal() else self._name
+        self._of_opcode: dict[str, None] = {}
+        self._holding: dict[str, None] = {}
+        self._others: dict[str, None] = {}
 
-def _of_opcode(module: Module, name: str) -> list[Instruction]:
-    """Instructions of the opcode that a name is, or begins with: `sort`, `sort.5`."""
-    opcode = name.removeprefix("%")
-    stem, _, number = opcode.rpartition(".")
-    opcode = stem if number.isdecimal() else opcode
-    return [one for one in module.instructions() if one.opcode == opcode] if opcode in OPCODES else []
+    def add(self, module: Module) -> None:
+        """Looks at the names of a module, of a large one until there is enough to compare."""
+        word = self._name.lower()
+        if self._opcode in OPCODES and len(self._of_opcode) < _MOST:
+            entry = module.entry
+            mine = [one for one in module.instructions() if one.opcode == self._opcode]
+            mine.sort(key=lambda one: one.computation is not entry)
+            self._of_opcode.update(dict.fromkeys(one.name for one in mine[:_MOST]))
+        if self._of_opcode:
+            return
+        instructions = (i.name for computation in module.walk() for i in computation)
+        for name in itertools.chain(instructions, (c.name for c in module.computations)):
+            if word in name.lower():
+                self._holding[name] = None
+                if len(self._holding) == _MOST:
+                    break
+            elif len(self._others) < _MOST_COMPARED:
+                self._others[name] = None
+
+    def __str__(self) -> str:
+        close = list(self._of_opcode)[:_MOST] or nearest(self._name, {**self._holding, **self._others})
+        close = close or list(self._holding)
+        if close:
+            return f"; {suggestion(close)}"
+        if self._name in OPCODES:
+            return f"; it is an opcode: hlotext grep {self._name}"
+        return (
+            f"; hlotext grep {self._opcode} finds instructions of that opcode"
+            if self._opcode in OPCODES
+            else ""
+        )

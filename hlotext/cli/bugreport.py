@@ -13,6 +13,7 @@ from hlotext.cli.common import NotFound, Unreadable, is_folder, read, say, write
 from hlotext.cli.folders import chosen
 from hlotext.cli.output import output
 from hlotext.dumps.storage import is_archive
+from hlotext.findings.errors import brief
 from hlotext.messages import Message
 from hlotext.syntax.source.inputs import decode, read_data, several
 
@@ -86,7 +87,7 @@ def command(
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
     except hlo.HloSyntaxError as error:
-        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
+        raise Unreadable(brief(error), str(error)) from None
     report = output()
     report.heading(f"{target}: {len(found.script.encode()):,} bytes")
     report.facts(found.facts)

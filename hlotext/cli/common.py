@@ -42,8 +42,6 @@ __all__ = [
     "NotFound",
     "Unreadable",
     "age_json",
-    "brief",
-    "one_line",
     "read",
     "say",
     "write_file",
@@ -213,12 +211,22 @@ def read(place: str | ModuleFile, *, with_errors: bool = False, is_whole: bool =
     result = hlo.parse_tolerant(source.text, name=source.name)
     for diagnostic in result.diagnostics:
         if diagnostic.severity is hlo.Severity.ERROR and not with_errors:
+            diagnostic = _first_error(source) or diagnostic
             where |= {"line": diagnostic.line, "column": diagnostic.column, "code": diagnostic.code}
-            raise Unreadable(one_line(diagnostic), str(diagnostic), where)
+            raise Unreadable(diagnostic.brief, str(diagnostic), where)
     if not any(diagnostic.severity is hlo.Severity.ERROR for diagnostic in result.diagnostics):
         for module in result.modules:
             (refuse_missing_entry if is_whole else say_assumed_entry)(name, module)
     return result
+
+
+def _first_error(source: hlo.Source) -> hlo.Diagnostic | None:
+    """The error of `hlotext.parse`, which is that of every command: a tolerant reader may meet another one first."""
+    try:
+        hlo.parse_all(source.text, name=source.name)
+    except hlo.HloSyntaxError as error:
+        return error.diagnostic
+    return None
 
 
 def not_found(error: LookupError) -> NotFound:
@@ -283,7 +291,7 @@ def _used_lazily(place: str, use: Callable[[tuple[hlo.Module, ...]], T]) -> tupl
     if module is None:
         return None
     try:
-        return use((module,)), list(map(one_line, lazy.lazy_module.notes(module)))
+        return use((module,)), [note.brief for note in lazy.lazy_module.notes(module)]
     except hlo.HloSyntaxError:
         return None
     except hlo.InputError as error:
@@ -353,7 +361,7 @@ class Inputs:
             if size >= LEAST_LAZY and path is not None and (found := _used_lazily(path, use)) is not None:
                 return found
             result = read(text)
-            return use(result.modules), list(map(one_line, result.diagnostics))
+            return use(result.modules), [note.brief for note in result.diagnostics]
 
         return self._each(read_and_use)
 
@@ -452,21 +460,6 @@ def is_folder(place: str) -> bool:
     from hlotext.dumps.storage import is_archive
 
     return is_archive(place)
-
-
-def brief(error: Exception) -> str:
-    """An error as one line, that of a text with its help."""
-    if isinstance(error, hlo.HloSyntaxError):
-        return one_line(error.diagnostic)
-    return (str(error) or type(error).__name__).splitlines()[0]
-
-
-def one_line(diagnostic: hlo.Diagnostic) -> str:
-    """A diagnostic as one line, `file:line:column: error[X101]: message`."""
-    name = diagnostic.source.name if diagnostic.source is not None else "<text>"
-    text = f"{name}:{diagnostic.line}:{diagnostic.column}: {diagnostic.severity.value}[{diagnostic.code}]: "
-    text += diagnostic.message + (f" ({diagnostic.help})" if diagnostic.help else "")
-    return escape.line(" ".join(text.split()))
 
 
 def _size(text: str | ModuleFile) -> int:

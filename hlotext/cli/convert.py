@@ -12,6 +12,7 @@ from hlotext.cli.common import Unreadable, say
 from hlotext.cli.convert_trace import trace_data
 from hlotext.cli.output import emit
 from hlotext.cli.show_trace import NO_MODULES
+from hlotext.findings.errors import brief
 from hlotext.ir.files import write_bytes
 from hlotext.syntax.source.inputs import is_binary, is_foreign, is_json, read_data
 
@@ -136,7 +137,7 @@ def command(
             if kind == _JSON:
                 data = hlo.proto.to_json(data, message).encode()
     except hlo.HloSyntaxError as error:
-        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
+        raise Unreadable(brief(error), str(error)) from None
     except (hlo.InputError, ImportError) as error:
         raise Unreadable(
             f"{file}: {error}" if isinstance(error, hlo.ProtoError) and not error.file_name else str(error)

@@ -9,6 +9,7 @@ from hlotext.cli.chip_options import chip_of
 from hlotext.cli.common import NotFound, Unreadable, say
 from hlotext.cli.cost_time import mesh_named
 from hlotext.dumps.texts import compilation_beside
+from hlotext.findings.errors import brief
 from hlotext.interop import trace_events
 from hlotext.proto.traces import TracedModule
 from hlotext.syntax.source.inputs import read_data
@@ -28,7 +29,7 @@ def trace_data(module: hlo.Module, file: str, chip: str | None, trace: str | Non
     try:
         assignment = memory.assign(module)
     except memory.MemoryModelError as error:
-        say(f"{file}: no memory counters: {str(error).splitlines()[0]}")
+        say(f"{file}: no memory counters: {brief(error)}")
     measured = traced(trace, module) if trace is not None else None
     return trace_events.packed(trace_events.trace_events(estimate, assignment, measured))
 

@@ -21,6 +21,7 @@ from hlotext.diff.changes import Change
 from hlotext.diff.totals import TotalChange, Totals
 from hlotext.dumps.program_changes import argument_changes, have_common_arguments
 from hlotext.dumps.texts import compilation_beside
+from hlotext.findings.errors import brief
 from hlotext.findings.escape import one_line
 from hlotext.schemas.columns import Shown
 
@@ -116,7 +117,7 @@ def command(
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
     except hlo.HloSyntaxError as error:
-        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
+        raise Unreadable(brief(error), str(error)) from None
     if output_format == "json":
         write_json(report.as_json(found, beyond))
     elif output_format == "markdown":
@@ -254,7 +255,7 @@ def _read(text: dumps.ModuleFile) -> hlo.Module:
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
     except hlo.HloSyntaxError as error:
-        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
+        raise Unreadable(brief(error), str(error)) from None
 
 
 def _write(path: Path, text: str) -> None:

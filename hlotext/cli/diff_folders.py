@@ -17,7 +17,7 @@ from hlotext.cli.output import echo, output
 from hlotext.diff import CacheKeyDiff, FolderDiff, FolderPair, report
 from hlotext.diff.changes import CHANGED, Change, Changes
 from hlotext.diff.totals import Totals
-from hlotext.findings.errors import HloSyntaxError
+from hlotext.findings.errors import HloSyntaxError, brief
 from hlotext.findings.escape import markdown, markdown_code
 from hlotext.ir.nodes.module import Module
 from hlotext.syntax.source.inputs import InputError, decode, read_data
@@ -96,7 +96,10 @@ def summary(found: FolderDiff) -> str:
     unknown = _unknown(found)
     if found.is_same:
         moved = " but source lines" if any(pair.moved for pair in found.pairs) else ""
-        return f"{text}: no differences" + (" but the XLA release" if releases else moved) + unknown
+        without = (
+            "" if all(pair.before and pair.after for pair in found.pairs) else " in what can be compared"
+        )
+        return f"{text}: no differences{without}" + (" but the XLA release" if releases else moved) + unknown
     exact = any(pair.exact for pair in found.pairs)
     what = []
     if releases:
@@ -228,7 +231,7 @@ def _known(chips: tuple[str | None, str | None]) -> tuple[str, str]:
 def _program(pair: FolderPair, end: str) -> str:
     state = pair.before if end == "before" else pair.after
     if state is None:
-        return "unknown: a text is missing or unreadable"
+        return f"unknown: {_why_unknown(pair, end)}"
     if state == "same":
         elided = (
             f", except for {pluralize(pair.elided, 'elided constant')}, whose values are unknown"
@@ -276,6 +279,18 @@ def _texts(pair: FolderPair, end: str) -> tuple[Module, Module] | None:
     except (InputError, HloSyntaxError):
         return None
     return (old, new) if old is not None and new is not None else None
+
+
+def _why_unknown(pair: FolderPair, end: str) -> str:
+    """The text of a compilation that is missing or cannot be read."""
+    for one, which in ((pair.old, "first"), (pair.new, "second")):
+        try:
+            found = one.before if end == "before" else one.after
+        except (InputError, HloSyntaxError) as error:
+            return brief(error)
+        if found is None:
+            return f"the {which} folder has no text of {one.name} {end} optimization"
+    return "a text is missing or unreadable"
 
 
 _OPERANDS_OF_OTHERS = {"parameter", "constant"}

@@ -19,7 +19,7 @@ from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import WorkBar, output
 from hlotext.diff.changes import CHANGED, Change
 from hlotext.execution import NotExecutable, narrow_types, smallest_difference
-from hlotext.findings.errors import HloSyntaxError
+from hlotext.findings.errors import HloSyntaxError, brief
 from hlotext.ir.files import write_text
 from hlotext.ir.tables import traits
 from hlotext.syntax.source.inputs import InputError
@@ -94,7 +94,7 @@ def command(
                 progress=lambda _: _one_more(steps),
             )
     except (NotExecutable, InputError, HloSyntaxError) as error:
-        raise Unreadable(str(error).partition("\n")[0]) from None
+        raise Unreadable(brief(error)) from None
     except LookupError as error:
         raise not_found(error) from None
     if output_format == "json":

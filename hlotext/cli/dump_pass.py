@@ -18,6 +18,7 @@ from hlotext.compiler import Decision, Explanation, Group
 from hlotext.compiler.explaining import previous
 from hlotext.diff import Change
 from hlotext.dumps import Step
+from hlotext.findings.errors import brief
 from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.values.age import XlaAge, as_age
 
@@ -104,7 +105,7 @@ def _explained(
     try:
         return compiler.explain(before, after, name, platform=platform, log=log, age=age)
     except (hlo.InputError, hlo.HloSyntaxError, ValueError, TypeError) as error:
-        raise Unreadable(" ".join(str(error).split())[:300]) from None
+        raise Unreadable(brief(error)) from None
 
 
 def _of_folder(

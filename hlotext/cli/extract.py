@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 import hlotext as hlo
+from hlotext.analysis.meant import NamesMeant
 from hlotext.cli.common import Inputs, NotFound, Unreadable, write_file
 from hlotext.cli.output import emit
-from hlotext.cli.show_name import NameHints
 from hlotext.rewrite.extraction import extract
 from hlotext.syntax.source.inputs import several
 
@@ -45,7 +45,7 @@ def command(file: str, name: str, depth: int, whole: bool, place: str | None) ->
 
     Exit status: 0 success, 1 no such instruction, 2 usage error or unreadable input.
     """
-    inputs, hints = Inputs([file]), NameHints(name.removeprefix("%"))
+    inputs, hints = Inputs([file]), NamesMeant(name)
     for _, result in inputs:
         found = [(module.name, node) for module in result.modules if (node := module.find(name)) is not None]
         if len(found) > 1:

@@ -10,6 +10,7 @@ from typing import TypeVar
 import hlotext as hlo
 from hlotext import dumps
 from hlotext.cli.common import Unreadable, not_found
+from hlotext.findings.errors import brief
 
 T = TypeVar("T")
 _CLONE = "-clone"
@@ -77,4 +78,4 @@ def asked(ask: Callable[[], T]) -> T:
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
     except hlo.HloSyntaxError as error:
-        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
+        raise Unreadable(brief(error), str(error)) from None

@@ -8,9 +8,10 @@ import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis import parse_mesh
 from hlotext.cli.chip_options import told
-from hlotext.cli.common import NotFound, Unreadable, brief, is_folder, not_found, read, write_page
+from hlotext.cli.common import NotFound, Unreadable, is_folder, not_found, read, write_page
 from hlotext.cli.folders import asked, chosen
 from hlotext.dumps.texts import compilation_of
+from hlotext.findings.errors import brief
 from hlotext.syntax.source.inputs import several
 from hlotext.view import graph
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 from hlotext.cli.common import FORMAT, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import Output, TerminalTable, output
+from hlotext.ir.spelling import did_you_mean, suggestion
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.attributes import ATTRIBUTES
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Opcode
@@ -49,13 +49,8 @@ def _row(name: str) -> Opcode:
             f"{name} is not an opcode but the short form of an {wrapped[0]} that wraps {wrapped[1]}"
         )
     close = [other for other in opcodes.OPCODES if name.lower() in other][:3]
-    close = close or difflib.get_close_matches(name.lower(), opcodes.OPCODES, n=3, cutoff=0.5)
-    hint = (
-        f"did you mean {' or '.join(f'`{one}`' for one in close)}?"
-        if close
-        else "`hlotext help opcode` lists all"
-    )
-    raise click.UsageError(f"no opcode {name}; {hint}")
+    meant = did_you_mean(name, opcodes.OPCODES) or suggestion(close) or "`hlotext help opcode` lists all"
+    raise click.UsageError(f"no opcode {name}; {meant}")
 
 
 def _all(rows: list[Opcode]) -> TerminalTable:

@@ -383,12 +383,9 @@ def _files(paths: Sequence[str]) -> list[str | ModuleFile]:
         if is_folder(path):
             say_outward_links(path)
             try:
-                inside = lint.texts_in(path)
+                files += lint.texts_in(path)
             except hlo.InputError as error:
                 raise Unreadable(str(error)) from None
-            if not inside:
-                raise Unreadable(f"no module after optimization in {path}")
-            files += inside
         else:
             files.append(path)
     return files

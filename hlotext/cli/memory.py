@@ -21,7 +21,6 @@ from hlotext.cli.common import (
     NotFound,
     Unreadable,
     age_json,
-    brief,
     limit_option,
     refuse_missing_entry,
     say,
@@ -42,6 +41,7 @@ from hlotext.cli.memory_tables import (
     show_what_if,
 )
 from hlotext.cli.output import Output, echo, output
+from hlotext.findings.errors import brief
 from hlotext.ir.caches import lazy_regex
 from hlotext.memory import explanation, usage, what_if
 from hlotext.messages import Message

@@ -140,7 +140,7 @@ def show_what_if(report: Output, outcomes: Sequence[what_if.WhatIf]) -> None:
                 ("what if", outcome.what),
                 (
                     "peak",
-                    f"{byte_text(outcome.peak_before)} -> {byte_text(outcome.peak_after)} ({_signed(outcome.saved)})",
+                    f"{byte_text(outcome.peak_before)} -> {byte_text(outcome.peak_after)} ({_signed(outcome)})",
                 ),
                 ("needed", f"{byte_text(outcome.needed_before)} -> {byte_text(outcome.needed_after)}"),
                 *(("note", note) for note in outcome.notes),
@@ -148,7 +148,10 @@ def show_what_if(report: Output, outcomes: Sequence[what_if.WhatIf]) -> None:
         )
 
 
-def _signed(saved: int) -> str:
+def _signed(outcome: what_if.WhatIf) -> str:
+    saved = outcome.saved
+    if outcome.more_at_most:
+        return f"{byte_text(saved)} to {byte_text(saved + outcome.more_at_most)} less"
     return f"{byte_text(saved)} less" if saved >= 0 else f"{byte_text(-saved)} more"
 
 

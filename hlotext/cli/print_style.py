@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 
 from hlotext.ir.nodes.instruction import Form
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.values.age import XlaAge, as_age
 from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
 from hlotext.syntax.printing.xla_styles import TextPrinter
@@ -157,9 +157,8 @@ def _setting(text: str) -> tuple[str, Any]:
     name, _, value = text.partition("=")
     defaults = attrs.asdict(PrintOptions())
     if name not in defaults:
-        close = difflib.get_close_matches(name, defaults, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(defaults)}"
-        raise click.UsageError(f"no print option {name}; {hint}")
+        meant = did_you_mean(name, defaults) or f"there are {', '.join(defaults)}"
+        raise click.UsageError(f"no print option {name}; {meant}")
     default = defaults[name]
     words: dict[str, Any]
     if isinstance(default, SubcomputationMode):

@@ -12,8 +12,9 @@ from hlotext.analysis import DeviceMesh, parse_mesh
 from hlotext.analysis.chips import CHIPS
 from hlotext.cli import report_builds
 from hlotext.cli.chip_options import chip_of, told
-from hlotext.cli.common import Unreadable, brief, not_found, write_page
+from hlotext.cli.common import Unreadable, not_found, write_page
 from hlotext.cli.convert_trace import traced
+from hlotext.findings.errors import brief
 from hlotext.view import report
 
 

@@ -6,8 +6,9 @@ import click
 
 from hlotext import tables
 from hlotext.analysis.formatting import pluralize
-from hlotext.cli.common import Unreadable, brief, say
+from hlotext.cli.common import Unreadable, say
 from hlotext.cli.output import emit_report, printable
+from hlotext.findings.errors import brief
 from hlotext.ir.files import write_text
 from hlotext.syntax.source.inputs import InputError
 from hlotext.tables.figures import FIGURES, MISSING

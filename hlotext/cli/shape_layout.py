@@ -17,8 +17,7 @@ from hlotext.cli.common import Unreadable, say, write_json
 from hlotext.cli.json_output import note_error
 from hlotext.cli.output import Output, TerminalColumn, TerminalTable, echo, output, shortened, terminal_width
 from hlotext.ir.files import write_text
-from hlotext.ir.spelling import did_you_mean
-from hlotext.ir.values.types import ELEMENT_TYPES
+from hlotext.ir.values.types import ELEMENT_TYPES, types_meant
 from hlotext.view import LayoutPicture
 
 _FAULT = 1
@@ -114,12 +113,13 @@ def _shape(text: str) -> hlo.Shape:
         shape = hlo.parse_shape(text)
         for _, leaf in shape.leaves():
             if leaf.is_array and str(leaf.element_type) not in ELEMENT_TYPES:
-                meant = did_you_mean(str(leaf.element_type), ELEMENT_TYPES)
+                meant = types_meant(str(leaf.element_type))
                 unknown = f"{shortened(text)}: there is no element type {leaf.element_type}"
                 raise Unreadable(f"{unknown}; {meant}" if meant else unknown)
         return shape
     except hlo.HloSyntaxError as error:
-        raise Unreadable(f"{shortened(text)}: {error.message} (column {error.column})") from None
+        help = f"; {error.diagnostic.help}" if error.diagnostic.help else ""
+        raise Unreadable(f"{shortened(text)}: {error.message} (column {error.column}){help}") from None
 
 
 # ---- answers

@@ -17,6 +17,7 @@ from hlotext.cli.chip_options import told
 from hlotext.cli.common import Inputs, Unreadable, write_json, write_picture
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import Output, echo, output
+from hlotext.findings.errors import brief
 from hlotext.ir.values.named_sharding import with_mesh
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding, Sharding
@@ -39,7 +40,7 @@ def show_array(shape_text: str, sharding: str, wanted: Wanted, limit: int, outpu
     try:
         shape, parsed = hlo.parse_shape(shape_text), hlo.parse_sharding(sharding)
     except hlo.HloSyntaxError as error:
-        raise Unreadable(str(error)) from None
+        raise Unreadable(brief(error)) from None
     if wanted.svg is not None:
         write_picture(wanted.svg, told(lambda: _picture(shape, parsed, wanted.num_devices)))
         return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import itertools
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -11,6 +9,7 @@ import attrs
 import click
 
 from hlotext.analysis.call_graph import call_graph
+from hlotext.analysis.meant import NamesMeant
 from hlotext.analysis.sizes import byte_text
 from hlotext.analysis.summary.details import (
     Callee,
@@ -20,14 +19,12 @@ from hlotext.analysis.summary.details import (
     computation_details,
     instruction_details,
 )
-from hlotext.cli.common import NOT_FOUND, Inputs, NotFound, write_json
+from hlotext.cli.common import NOT_FOUND, Inputs, NotFound, say, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import Output, output
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.frames import StackFrame
-from hlotext.syntax.source.limits import MAX_COMPARED_WORDS
 
 Details: TypeAlias = InstructionDetails | ComputationDetails
 
@@ -36,7 +33,7 @@ def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) 
     """Writes everything called `name` in any of the files. Ends the command where there is nothing."""
     wanted = name.removeprefix("%")
     found: list[tuple[str, Details]] = []
-    hints = NameHints(wanted)
+    hints = NamesMeant(wanted)
     places = []
 
     def look(modules: tuple[Module, ...]) -> list[Details]:
@@ -46,21 +43,30 @@ def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) 
                 hints.add(module)
         return details
 
-    for place, (here, _) in inputs.used(look):
+    unknown: list[str] = []
+    for place, (here, notes) in inputs.used(look):
         places.append(place)
         found += ((place, one) for one in here)
+        unknown += notes if here else ()
     if not found:
         if places:
             missing = NotFound(f"no instruction or computation {wanted} in {', '.join(places)}{hints}")
             missing.show()
         inputs.finish()
         raise click.exceptions.Exit(NOT_FOUND)
+    for note in unknown[:_MOST_NOTES]:
+        say(note)
+    if len(unknown) > _MOST_NOTES:
+        say(f"{len(unknown) - _MOST_NOTES} more notes (hlotext show without -i lists them)")
     if output_format == "json":
         write_json({"found": [{"file": place, **attrs.asdict(details)} for place, details in found]})
         return
     report = output()
     for place, details in found:
         show_details(report, place, details, limit)
+
+
+_MOST_NOTES = 3
 
 
 def show_details(report: Output, place: str, details: Details, limit: int | None) -> None:
@@ -78,41 +84,6 @@ def _details(module: Module, name: str) -> Iterator[Details]:
             yield computation_details(graph, found)
         else:
             yield instruction_details(graph, found)
-
-
-_SHOWN_HINTS = 3
-
-
-class NameHints:
-    """Names that the wanted one may have been meant for: those that hold it, else those that look like it."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._holding: dict[str, None] = {}
-        self._others: dict[str, None] = {}
-
-    def add(self, module: Module) -> None:
-        """Looks at the names of a module, of a large one until there is enough to compare."""
-        word = self._name.lower()
-        instructions = (i.name for computation in module.walk() for i in computation)
-        for name in itertools.chain(instructions, (c.name for c in module.computations)):
-            if word in name.lower():
-                self._holding[name] = None
-                if len(self._holding) >= _SHOWN_HINTS:
-                    break
-            elif len(self._others) < MAX_COMPARED_WORDS:
-                self._others[name] = None
-
-    def __str__(self) -> str:
-        close = list(self._holding)[:_SHOWN_HINTS] or difflib.get_close_matches(
-            self._name, self._others, n=_SHOWN_HINTS
-        )
-        if close:
-            return f"; did you mean {' or '.join(close)}?"
-        if self._name in OPCODES:
-            return f"; it is an opcode: hlotext grep {self._name}"
-        opcode = self._name.rpartition(".")[0]
-        return f"; hlotext grep {opcode} finds instructions of that opcode" if opcode in OPCODES else ""
 
 
 def _runs(runs: int | None) -> str:

@@ -28,6 +28,7 @@ from hlotext.cli.output import Output, echo, output
 from hlotext.cli.thunks_tpu import OnTpu
 from hlotext.dumps.storage import is_archive
 from hlotext.dumps.texts import age_beside, no_module
+from hlotext.findings.errors import brief
 from hlotext.thunks import compare, rules, tpu
 
 _DIFFERENT = 1
@@ -157,7 +158,7 @@ def _of(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
             else:
                 yield _predicted(label, module, None, platform, age_beside(path))
     except (hlo.InputError, OSError, thunks.ThunkError, hlo.HloSyntaxError) as error:
-        raise Unreadable(str(error)) from None
+        raise Unreadable(brief(error)) from None
 
 
 def _predicted(

@@ -9,7 +9,7 @@ import attrs
 
 from hlotext import memory, thunks
 from hlotext.dumps import Compilation, DumpFile
-from hlotext.findings.errors import HloSyntaxError
+from hlotext.findings.errors import HloSyntaxError, brief
 from hlotext.syntax.source.inputs import InputError
 
 _ENTRY = re.compile(r"^\s*(?:\.visible\s+)?\.entry\s+([\w$.]+)\s*\(", re.MULTILINE)
@@ -86,7 +86,7 @@ def _program(compilation: Compilation) -> ExecutablePart:
     try:
         module = compilation.after
     except (InputError, HloSyntaxError) as error:
-        return ExecutablePart(name="program", missing=" ".join(str(error).split())[:200])
+        return ExecutablePart(name="program", missing=brief(error)[:200])
     if module is None:
         return ExecutablePart(
             name="program", missing="no final HLO: the compilation failed, or the dump is incomplete"
@@ -105,7 +105,7 @@ def _data(compilation: Compilation) -> Iterator[ExecutablePart]:
         module = compilation.after
         found = memory.assign(module, platform=compilation.platform) if module is not None else None
     except (ValueError, InputError, HloSyntaxError) as error:
-        yield ExecutablePart(name="buffers", missing=" ".join(str(error).split())[:200])
+        yield ExecutablePart(name="buffers", missing=brief(error)[:200])
         return
     if found is None:
         yield ExecutablePart(name="buffers", missing="no scheduled text")

@@ -24,6 +24,7 @@ from hlotext.analysis import (
     scopes,
     source_locations,
 )
+from hlotext.analysis.call_graph import CallEdge
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
@@ -33,6 +34,7 @@ from hlotext.cost.sizes import ShapeSizes, padded_size, size_with_small_tables
 from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.tpu import TpuCost, as_tpu
 from hlotext.ir import gc_control
+from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -344,14 +346,15 @@ class Analysis:
         return self._graph.runs
 
     def by_instruction(self) -> dict[Instruction, Cost]:
-        """Returns the cost of one run by instruction, most FLOPs first. A fusion includes the cost of its body.
+        """Returns the cost of one run by instruction, most FLOPs first. A fusion includes the cost of its body, and what
+        starts an asynchronous operation includes that of the operation, whose own name is the same in all of them.
 
-        The cost of a body shared by several fusions is divided equally among them.
+        The cost of a body shared by several of them is divided equally.
         """
         owners: dict[Computation, Counter[Instruction]] = {}
         for computation in reversed(self._counting.callees_first):
             for edge in self._graph.callers.get(computation, ()):
-                if edge.opcode == "fusion":
+                if edge.opcode == "fusion" or _wraps_one_operation(edge):
                     outer = owners.get(edge.computation)
                     own = owners.setdefault(computation, Counter())
                     own.update({edge.caller: 1} if outer is None else outer)
@@ -415,6 +418,12 @@ class Analysis:
         """Bytes that one run reads and writes in each memory space, including layout padding."""
         counting = Counting(self.module, ShapeSizes(padded_size), self._graph, self._costs)
         return counting.bytes_by_space()
+
+
+def _wraps_one_operation(edge: CallEdge) -> bool:
+    """True if an asynchronous start calls a body of one operation besides its parameters."""
+    body = edge.callee
+    return ROLES.get(edge.opcode) == "start" and len(body.instructions) == len(body.parameters) + 1
 
 
 def naming(

@@ -28,7 +28,7 @@ from hlotext.dumps.fingerprints import (
 from hlotext.dumps.folder import open as open_folder
 from hlotext.dumps.program_changes import elided_constants, operation_change, program_changes
 from hlotext.dumps.settings import DEVICES, changed_settings, device_order, header_settings, settings
-from hlotext.findings.errors import HloSyntaxError
+from hlotext.findings.errors import HloSyntaxError, brief
 from hlotext.syntax.source.inputs import InputError
 
 Verdict = Literal["same", "local", "different"]
@@ -185,7 +185,7 @@ def _compiled(compilation: Compilation) -> _Compiled:
             elided=elided_constants(before) if before is not None else 0,
         )
     except (InputError, HloSyntaxError) as error:
-        problem = str(error).splitlines()[0]
+        problem = brief(error)
         return _Compiled(compilation.name, compilation.number, False, None, None, (), (), problem)
 
 

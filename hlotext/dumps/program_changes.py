@@ -224,7 +224,7 @@ def _opcodes(old: Module, new: Module) -> Iterator[ProgramChange]:
         more = f" and {len(rows) - _OPCODES} more opcodes" if len(rows) > _OPCODES else ""
         told = ", ".join(f"{opcode} {was} -> {now}" for opcode, was, now in rows[:_OPCODES])
         kind: ChangeKind = "structure" if rows[0][0] in _TELLING else "opcodes"
-        yield ProgramChange(kind, f"operation counts: {told}{more}")
+        yield ProgramChange(kind, f"operation counts before optimization: {told}{more}")
 
 
 _UNTOLD = traits.GIVEN | traits.TUPLES

@@ -21,7 +21,7 @@ from hlotext.execution import (
 from hlotext.execution.client import Arrays
 from hlotext.execution.inputs import device_arrays, random_arrays
 from hlotext.execution.parts import cut, joined, leaves
-from hlotext.findings.errors import HloSyntaxError
+from hlotext.findings.errors import HloSyntaxError, brief
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import COLLECTIVES
 from hlotext.ir.values.shape import Shape
@@ -97,7 +97,7 @@ class States:
         try:
             results, is_whole = self._results(step, wide=False)
         except (NotExecutable, HloSyntaxError, InputError) as error:
-            return "not run", None, str(error).partition("\n")[0]
+            return "not run", None, brief(error)
         own = _Reference(step, results, is_whole)
         if self._first is None:
             self._first = self._good = own

@@ -6,7 +6,6 @@ as, a dict to frontend attributes or a JSON config, a JAX sharding to a sharding
 
 from __future__ import annotations
 
-import difflib
 import enum
 import functools
 import importlib
@@ -25,6 +24,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, AttributeType, Multiplicity
 from hlotext.ir.tables.opcode import AttributeUse, Opcode, Printing
 from hlotext.ir.tables.opcodes import OPCODES, allowed_attributes
@@ -33,6 +33,7 @@ from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.raw_value import RawValue, value_text
 from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.types import TypeKind, types_meant
 from hlotext.semantics.message_text import shown as shown_text
 
 
@@ -88,6 +89,10 @@ def shape(value: object, where: str) -> Shape:
             found = reader().value("shape", value)
         except ValueError as error:
             raise EditError(f"the shape of {where} cannot be read: {error}") from None
+        for _, leaf in found.leaves():
+            name = leaf.element_type.name
+            if leaf.element_type.kind is TypeKind.UNKNOWN and (meant := types_meant(name)):
+                raise EditError(f"the shape of {where} has the unknown element type {name}", meant)
     if not isinstance(found, Shape):
         raise EditError(f"the shape of {where} must be a Shape or its text, not {shown(value)}")
     if not _reads_back("shape", found):
@@ -246,8 +251,7 @@ def header_attribute(name: object, value: object, module: Module) -> Any:
 
 def closest_match(name: str, known: Collection[str]) -> str:
     """The known word closest to a misspelled one, as a suggestion."""
-    close = difflib.get_close_matches(name[:100], list(known), n=1, cutoff=0.66)
-    return f"did you mean `{close[0]}`?" if close else f"it takes {', '.join(sorted(known))}"
+    return did_you_mean(name[:100], known) or f"it takes {', '.join(sorted(known))}"
 
 
 def _check_printed(use: AttributeUse, value: Any, where: str) -> None:

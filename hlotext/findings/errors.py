@@ -70,3 +70,10 @@ class HloSyntaxError(sending.Whole, ValueError):
     def span(self) -> Span:
         """Position of the offending token."""
         return self.diagnostic.span
+
+
+def brief(error: BaseException) -> str:
+    """An error as one line: of a text with its place and help, of others the first line of what they say."""
+    if isinstance(error, HloSyntaxError):
+        return error.diagnostic.brief
+    return next(iter(str(error).splitlines()), type(error).__name__)

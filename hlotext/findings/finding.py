@@ -33,6 +33,8 @@ class Facts:
     """The source line with a caret below, truncated if long; empty if there is no text."""
     related: tuple[tuple[str, ...], ...] = ()
     """Excerpts of the related places."""
+    is_in_text: bool = True
+    """False if the module was built, edited or read from a proto, so that the excerpt is the op line as it prints."""
 
 
 @attrs.frozen
@@ -152,8 +154,22 @@ class Finding(Value):
 
     @property
     def place(self) -> str:
-        """The start of the finding as `file:line:column`."""
-        return f"{self.file}:{self.line}:{self.column}"
+        """The start of the finding as `file:line:column`; of an instruction that no text has, `file: %name`."""
+        return self.place_of(self.span)
+
+    def place_of(self, span: Span) -> str:
+        """The start of the finding's span, or of a related one, as `place`."""
+        if self._is_in_text:
+            return f"{self.file}:{span.line}:{span.column}"
+        return f"{self.file}: %{self.name}" if span is self.span else self.file
+
+    @property
+    def _is_in_text(self) -> bool:
+        """True unless the source is one op line as it prints: of what was built, changed or read from a proto."""
+        if self._facts is not None:
+            return self._facts.is_in_text
+        home = self.instruction.computation if self.instruction is not None else None
+        return home is None or home.module is None or home.module.source is self.source
 
     @property
     def source_line(self) -> str:
@@ -183,10 +199,11 @@ class Finding(Value):
         if self._facts is not None:
             return self._facts
         instruction = self.instruction
+        is_in_text = self._is_in_text
         excerpts: list[tuple[str, ...]] = [()] * (1 + len(self.related))
         if self.source is not None:
             spans = (self.span, *(span for _, span in self.related))
-            excerpts = [tuple(_excerpt_of(self.source, span)) for span in spans]
+            excerpts = [tuple(_excerpt_of(self.source, span, is_in_text)) for span in spans]
         if instruction is None:
             return Facts(self.file, excerpt=excerpts[0], related=tuple(excerpts[1:]))
         # Of an asynchronous wrapper often only what it runs tells where it comes from.
@@ -200,7 +217,14 @@ class Finding(Value):
             op_name=metadata.op_name if metadata is not None else "",
             excerpt=excerpts[0],
             related=tuple(excerpts[1:]),
+            is_in_text=is_in_text,
         )
+
+    @property
+    def brief(self) -> str:
+        """The finding in one line with its help: `file:line:column: error[X101]: message (help)`."""
+        help = f" ({self.help})" if self.help else ""
+        return escape.one_line(f"{self.place}: {self.severity.value}[{self.code}]: {self.message}{help}")
 
     def detached(self) -> Finding:
         """Returns a copy without references to nodes or source text, which can be pickled and outlives the module."""
@@ -208,12 +232,12 @@ class Finding(Value):
 
     def __str__(self) -> str:
         """The full report: location, message, source line with caret, related locations, help. Safe in terminals and logs."""
-        file, facts = escape.line(self.file), self.facts
+        facts = self.facts
         message = escape.line(self.message)
-        out = [f"{file}:{self.line}:{self.column}: {self.severity.value}[{self.code}]: {message}"]
+        out = [f"{escape.line(self.place)}: {self.severity.value}[{self.code}]: {message}"]
         out += facts.excerpt
         for (what, span), lines in zip(self.related, facts.related, strict=True):
-            out += (f"{file}:{span.line}:{span.column}: {escape.line(what)}", *lines)
+            out += (f"{escape.line(self.place_of(span))}: {escape.line(what)}", *lines)
         if self.help:
             out.append(f"  help: {escape.lines(self.help)}")
         return "\n".join(out)
@@ -262,13 +286,19 @@ _WIDTH = 160
 """Longest piece of a source line that is shown; dumps have lines of megabytes."""
 
 
-def _excerpt_of(source: Source, span: Span) -> list[str]:
-    """The line of a span with a caret, without a copy of the whole line: there may be a thousand errors on a huge one."""
+def _excerpt_of(source: Source, span: Span, is_in_text: bool) -> list[str]:
+    """The line of a span with a caret, without a copy of the whole line: there may be a thousand errors on a huge one.
+
+    A line that is none of a text has no number.
+    """
     text, (start, end) = source.text, source.bounds_at(span.start)
-    return _excerpt(lambda first, last: text[start + first : min(end, start + last)], end - start, span)
+    number = f"{span.line} " if is_in_text else ""
+    return _excerpt(
+        lambda first, last: text[start + first : min(end, start + last)], end - start, span, number
+    )
 
 
-def _excerpt(piece: Callable[[int, int], str], length: int, span: Span) -> list[str]:
+def _excerpt(piece: Callable[[int, int], str], length: int, span: Span, number: str) -> list[str]:
     """The line, of so many characters, and a caret under the span; `piece` gives what is between two columns, from 0."""
     column = span.column - 1
     first = max(0, column - _WIDTH // 2) if length > _WIDTH else 0
@@ -278,6 +308,6 @@ def _excerpt(piece: Callable[[int, int], str], length: int, span: Span) -> list[
     right = " ..." if first + _WIDTH < length else ""
     width = span.end_column - span.column if span.end_line == span.line else length - column
     carets = "^" * max(1, min(width, _WIDTH - (column - first)))
-    gutter = f"{span.line} | "
+    gutter = f"{number}| "
     pad = " " * (len(gutter) - 2) + "| "
     return [f"  {gutter}{left}{shown}{right}", f"  {pad}{' ' * (len(left) + column - first)}{carets}"]

@@ -1,8 +1,10 @@
-"""Names that nothing has, and the known ones that they may be meant for."""
+"""Words that are not what they should be, and what they may be meant for: a known name; a text, or the path of a file."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable
+from typing import Literal
 
 
 class UnknownNameError(KeyError):
@@ -26,19 +28,35 @@ class UnknownNameError(KeyError):
 
 _ALIKE = 0.66
 """Minimum similarity of a word to a suggestion: two of three letters, in order."""
+_MOST_AS_NEAR = 3
+_LOOKS_ALIKE = str.maketrans("oil|_ ", "0111--")
+"""Characters that are read, or typed, for each other."""
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
     """A sentence that names the nearest known word, or a few that are as near; an empty string if none is near."""
-    close = [name for name in known if name.lower() == word.lower()][:1]
+    return suggestion(nearest(word, known))
+
+
+def suggestion(names: Iterable[str]) -> str:
+    """A sentence that names what may have been meant; an empty string for no names."""
+    shown = " or ".join(f"`{name}`" for name in names)
+    return f"did you mean {shown}?" if shown else ""
+
+
+def nearest(word: str, known: Collection[str]) -> list[str]:
+    """The known word that looks the same or is spelled most alike, with those that are as near, up to three; else one of
+    them. Empty if none is near.
+    """
+    plain = _plain(word)
+    close = [name for name in known if _plain(name) == plain]
+    close = [name for name in close if name.lower() == word.lower()] or close
     close = close or (_closest(word, known) if known else [])
-    if not close:
-        return ""
-    shown = close if len(close) <= _MOST_AS_NEAR else close[:1]
-    return f"did you mean {' or '.join(f'`{name}`' for name in sorted(shown))}?"
+    return sorted(close if len(close) <= _MOST_AS_NEAR else close[:1])
 
 
-_MOST_AS_NEAR = 3
+def _plain(word: str) -> str:
+    return word.lower().translate(_LOOKS_ALIKE)
 
 
 def _closest(word: str, known: Collection[str]) -> list[str]:
@@ -68,3 +86,14 @@ def _closest(word: str, known: Collection[str]) -> list[str]:
         elif ratio == best:
             found.append(name)
     return sorted(found, reverse=True)
+
+
+def text_or_path(value: str) -> Literal["text", "path", ""]:
+    """Guesses whether a string is HLO text or a path; empty if it may be either, as one word is.
+
+    A path may exist although it seems to be text.
+    """
+    if re.match(r"(?s:.*\n)|\s*(?:HloModule |ENTRY |ROOT |\S+ = |[a-z]\w*\[)", value) is not None:
+        return "text"
+    is_path = re.fullmatch(r"\S*[/\\]\S*|\S+\.(?:txt|hlo|mlir|pb|json|tar|tgz|gz|xz|zst)", value) is not None
+    return "path" if is_path else ""

@@ -12,7 +12,7 @@ from hlotext import proto
 from hlotext.analysis import census, responsible_frame, responsible_frames
 from hlotext.findings.errors import Severity
 from hlotext.findings.failures import INTERNAL, NOWHERE, failure
-from hlotext.findings.finding import Facts, Finding, FindingList
+from hlotext.findings.finding import Facts, Finding, FindingList, RepairOutcome
 from hlotext.ir import gc_control
 from hlotext.ir.errors import UnknownSizeError
 from hlotext.ir.nodes.computation import Computation
@@ -116,10 +116,16 @@ def _with_outcome(whole: Finding, places: Iterable[Place], context: Context) -> 
     """The finding of a cause with the outcome of its repairs, in all its places together."""
     repairs = [report.repair for rule, report, _ in places if rule.code == whole.code and report.repair]
     if not repairs:
-        return whole
+        return attrs.evolve(
+            whole, what_if=RepairOutcome("", _NO_EDIT, context.prices.step, None, context.peak, None)
+        )
     from hlotext.lint.repairing import tried
 
     return attrs.evolve(whole, what_if=tried(repairs, context))
+
+
+_NO_EDIT = "no edit of the text is known that does what the help says; change the program and compile it"
+"""Why a finding has no repair: its rule has none, or only for simpler forms."""
 
 
 def _caused(rule: Rule, report: Report, context: Context) -> Report:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hlotext import proto
-from hlotext.dumps.texts import ModuleFile, compilation_of, module_texts
+from hlotext.dumps.texts import ModuleFile, compilation_of, module_texts, no_module
 from hlotext.ir.nodes.source import Source
 from hlotext.lint.config import Config
 from hlotext.lint.engine import Linted, failed_file, lint_proto, lint_source
@@ -23,20 +23,33 @@ from hlotext.syntax.source.inputs import InputError, decode, is_binary, is_forei
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
 
-_AFTER = ("hlo-final", "other")
-"""The kinds of files that rules are for: final modules, and those that no compiler named."""
+
+def _is_for_rules(text: ModuleFile) -> bool:
+    """True for final modules, as text or proto, and for those that no compiler named."""
+    file = text.file
+    return file is None or file.kind == "other" or file.name.state == "hlo-final"
 
 
 def texts_in(place: str) -> list[str | ModuleFile]:
-    """Returns the optimized modules in a folder or archive, sorted by path. Raises InputError if it cannot be read."""
-    found = [text for text in module_texts([place]) if text.file is None or text.file.kind in _AFTER]
+    """Returns the optimized modules in a folder or archive, sorted by path.
+
+    Raises InputError if it cannot be read, or has none.
+    """
+    texts = list(module_texts([place]))
+    if not texts:
+        raise no_module(place)
+    found = list(filter(_is_for_rules, texts))
+    if not found:
+        raise InputError(
+            f"no module after optimization in {place}, only earlier stages; to lint one, name it: {texts[-1].label}"
+        )
     return [text if text.archive is not None else text.path for text in found]
 
 
 def modules_in(folder: Path) -> list[Path]:
     """Returns the optimized modules in a folder and its subfolders, or else `.hlo` files, sorted by name."""
     found = (text for text in module_texts([folder]) if text.archive is None)
-    return [Path(text.path) for text in found if text.file is None or text.file.kind in _AFTER]
+    return [Path(text.path) for text in found if _is_for_rules(text)]
 
 
 @attrs.frozen

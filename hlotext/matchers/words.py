@@ -9,7 +9,7 @@ from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import attributes, opcodes
 from hlotext.ir.tables.attributes import Multiplicity
 from hlotext.ir.tables.opcode import Payload
-from hlotext.ir.values.types import ELEMENT_TYPES
+from hlotext.ir.values.types import ELEMENT_TYPES, types_meant
 from hlotext.matchers.glob import is_like
 from hlotext.semantics import conditions
 
@@ -81,7 +81,7 @@ def unknown_type(shape: str) -> str | None:
             if not any(is_like(name, word) for name in ELEMENT_TYPES):
                 return f"no element type is like {word}"
         elif word not in ELEMENT_TYPES:
-            return _said(f"there is no element type {word}", did_you_mean(word, ELEMENT_TYPES))
+            return _said(f"there is no element type {word}", types_meant(word))
     return None
 
 

@@ -5,11 +5,11 @@ The module's schedule, fusions and layouts stay as they are; the compiler may ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from hlotext.analysis import Backend
+from hlotext.analysis import Backend, byte_text, choose_chip
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.communication import KINDS
 from hlotext.edit.cloning import clone_instruction
@@ -45,6 +45,8 @@ class WhatIf:
     """Buffer assignment after the change."""
     unsure: tuple[int, ...] = ()
     """Numbers of donated parameters with a reader that their new value does not depend on."""
+    more_at_most: int = 0
+    """Bytes by which the peak may fall further, if the compiler moves what it copies donated results from to fast memory."""
 
     @property
     def saved(self) -> int:
@@ -78,7 +80,7 @@ def donate(
     before = before or assign(module, platform, chip)
     assert before.model is not None
     flow = before.model.flow
-    aliases, notes, unsure = _donated(before, flow, parameters, results or {}, is_hopeful)
+    aliases, notes, unsure, copied = _donated(before, flow, parameters, results or {}, is_hopeful)
     needless = _needless_copies(before, flow, aliases)
     after = assign(
         _without(module, needless),
@@ -94,8 +96,33 @@ def donate(
     what = f"donate {_listed(said)}{_names(module, said)}" + (
         f" (not {_listed(without)}: no result can take them)" if without else ""
     )
+    movable = _movable(before, copied) if memory_space == 0 else 0
+    if movable:
+        notes.append(
+            f"up to {byte_text(movable)} less if the compiler keeps what it copies to donated results in fast memory, which "
+            "has room for it"
+        )
     found = _compared(what, memory_space, before, after, notes)
-    return attrs.evolve(found, unsure=tuple(unsure))
+    return attrs.evolve(found, unsure=tuple(unsure), more_at_most=movable)
+
+
+def _movable(before: Assignment, copied: Collection[tuple[int, ShapeIndex]]) -> int:
+    """Bytes of results that donation makes temporaries, as they are copied to the donated arrays, if fast memory takes all.
+
+    Results have to be in main memory; temporaries need not be.
+    """
+    chip = before.chip
+    if chip is None and before.backend is Backend.TPU and before.module is not None:
+        choice = choose_chip(before.module, None)
+        chip = choice.chip if choice is not None else None
+    if chip is None or chip.fast_memory_bytes is None or chip.fast_memory_space is None:
+        return 0
+    size = sum(
+        one.bytes
+        for one in before.allocations
+        if one.is_parameter and (one.parameter_number, one.parameter_index) in copied
+    )
+    return size if size <= chip.fast_memory_bytes - before.peak(chip.fast_memory_space).bytes else 0
 
 
 _MOST_NAMES = 4
@@ -142,7 +169,7 @@ def _donated(
     parameters: Sequence[int],
     chosen: Mapping[int, ShapeIndex],
     is_hopeful: bool,
-) -> tuple[Mapping[ShapeIndex, tuple[int, ShapeIndex]], list[str], list[int]]:
+) -> tuple[Mapping[ShapeIndex, tuple[int, ShapeIndex]], list[str], list[int], set[tuple[int, ShapeIndex]]]:
     assert before.model is not None
     entry = flow.module.entry
     by_number = {p.parameter_number: p for p in entry.parameters}
@@ -154,6 +181,7 @@ def _donated(
     reasons: list[tuple[int, str]] = []
     copied: set[ShapeIndex] = set()
     unsure: list[int] = []
+    kept: set[tuple[int, ShapeIndex]] = set()
     for number in dict.fromkeys(parameters):
         parameter = by_number.get(number)
         if parameter is None:
@@ -192,9 +220,10 @@ def _donated(
                     )
                 )
                 copied.update(fits)
+                kept.add((number, index))
             else:
                 reasons.append((number, _why_none(results, aliases, root, shape, held)))
-    return aliases, _sentences(reasons), unsure
+    return aliases, _sentences(reasons), unsure, kept
 
 
 def _is_written_as(written: Shape | None, result: Shape | None, shape: Shape) -> bool:

@@ -106,7 +106,7 @@ def _lines(finding: Finding, with_origin: bool) -> list[str]:
     facts = finding.facts
     out = [concise_line(finding), *facts.excerpt]
     for (what, span), lines in zip(finding.related, facts.related, strict=True):
-        out += (f"{escape.line(finding.file)}:{span.line}:{span.column}: {escape.line(what)}", *lines)
+        out += (f"{escape.line(finding.place_of(span))}: {escape.line(what)}", *lines)
     if facts.op_name:
         out.append(f"  op_name: {escape.line(facts.op_name)}")
     if finding.frame is not None:
@@ -222,7 +222,7 @@ def basis_of(finding: Finding) -> str:
 def outcome_text(outcome: RepairOutcome) -> str:
     """`2 instructions moved out of while.5: step 20.1 ms -> 6.3 ms (69 % less), peak 1.20 GiB -> 1.22 GiB (1.7 % more)`."""
     if outcome.reason:
-        return f"the repair was not applied: {outcome.reason}"
+        return f"not applied: {outcome.reason}"
     parts = []
     if outcome.seconds_after is not None:
         before, after = outcome.seconds_before, outcome.seconds_after

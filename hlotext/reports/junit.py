@@ -42,7 +42,8 @@ def junit(report: FindingsReport) -> str:
 
 
 def _case(finding: Finding, report: FindingsReport) -> ET.Element:
-    name = f"{finding.code} {finding.name or report.code_of(finding.code).title} (line {finding.line})"
+    where = f" (line {finding.line})" if finding.facts.is_in_text else ""
+    name = f"{finding.code} {finding.name or report.code_of(finding.code).title}{where}"
     # No attributes beside these: servers check the document against Jenkins' junit-10.xsd.
     case = ET.Element("testcase", name=escape.line(name), classname=escape.line(finding.file))
     failure = ET.SubElement(case, "failure", type=finding.code, message=escape.line(finding.message))

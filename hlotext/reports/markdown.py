@@ -37,7 +37,10 @@ def markdown(report: FindingsReport) -> str:
 
 def _row(finding: Finding) -> str:
     facts = finding.facts
-    where = escape.markdown_code(f"{facts.file}:{finding.line}"), escape.markdown_code(facts.name)
+    where = (
+        escape.markdown_code(f"{facts.file}:{finding.line}" if facts.is_in_text else facts.file),
+        escape.markdown_code(facts.name),
+    )
     what = f"{finding.code}: {escape.markdown(finding.message)}", escape.markdown_code(facts.op_name)
     return f"| {' '.join(filter(None, where))} | {' '.join(filter(None, what))} |"
 

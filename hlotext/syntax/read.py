@@ -15,7 +15,8 @@ from hlotext.ir import gc_control
 from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, text_or_path
+from hlotext.ir.tables import opcodes
 from hlotext.syntax import hints, linking, reading, recovery
 from hlotext.syntax.fast.header_reader import Recover, read_head
 from hlotext.syntax.fast.scanner import Scanner
@@ -153,7 +154,7 @@ class _Reading:
             )
         elif kind == hints.foreign_text.LOG:
             help = "`hlotext message` explains compiler messages in a log"
-        if not kind and _PATH().fullmatch(text, start) is not None:
+        if not kind and text_or_path(text.strip()) == "path":
             help = "hlotext.load reads a file: this is a path"
         elif not kind:
             stop = word_end(text, start)
@@ -278,6 +279,10 @@ class _Reading:
         except reading.reference.ParseError as failure:
             if self.reporter.tolerant and _MORE_LINES().search(self.text, start) is not None:
                 return None
+            call = _CALL().match(self.text, start)
+            if call is not None and not (opcodes.opcode(call[1]) or opcodes.async_wrapped(call[1])):
+                self._reject(start)  # `print("hi")` is no op line
+                return module
             failure.report(self.reporter)
             linker.add_bad(scope, start, len(self.text), "", None, is_root=False)
             return module
@@ -294,9 +299,10 @@ _WORD = rf"%?{patterns.IDENTIFIER}"
 _HEADERLESS = lazy_regex(
     rf"ENTRY{patterns.WORD_END}|{_WORD}\s*\{{|{_WORD}\s*\((?:[^=<]|<=?)*\)\s*->", re.DOTALL
 )
-_PATH = lazy_regex(r"[^\s={}(]*[/\\][^\s={}(]*|[^\s={}(]+\.(?:txt|hlo|pb|json|gz|xz|zst)")
 _INSIDE_A_LINE = lazy_regex(rf"(?<=[^\n])HloModule {_WORD}")
 _OP_LINE = lazy_regex(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
+_CALL = lazy_regex(r"([a-z][\w\-]*)\s*\(")
+"""An op line without name and shape, if its word is an opcode."""
 _COMPUTATION_LINE = lazy_regex(
     rf"^(?:ENTRY[ \t]+{_WORD}|{_WORD}[ \t]*\((?=[^\r\n]*->[^\r\n]*\{{[ \t]*\r?$)|{_WORD} \{{[ \t]*\r?$)",
     re.ASCII | re.MULTILINE,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotext.findings.errors import HloSyntaxError, TermError
 from hlotext.ir.nodes.source import Source
+from hlotext.ir.values.types import dtype_meant
 from hlotext.syntax import reading
 from hlotext.syntax.literals import read_literal
 from hlotext.syntax.source.reporter import Reporter
@@ -36,8 +37,14 @@ def _syntax_error(code: str, text: str, problem: TermError) -> HloSyntaxError:
 def parse_shape(text: str) -> Shape:
     """Parses a shape, such as `bf16[8,128]{1,0:T(8,128)(2,1)}`, a tuple or a token.
 
-    Raises HloSyntaxError if the text is invalid."""
+    Raises HloSyntaxError if the text is invalid, or has numpy's name of an element type. Other unknown types are kept.
+    """
     shape: Shape = _read("shape", text)
+    for _, leaf in shape.leaves():
+        name = leaf.element_type.name
+        if meant := dtype_meant(name):
+            problem = TermError(f"{name} is numpy's name of an element type", text.find(name), help=meant)
+            raise _syntax_error("X101", text, problem)
     return shape
 
 

@@ -13,6 +13,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext import dumps
+from hlotext.findings.errors import brief
 from hlotext.ir import gc_control
 from hlotext.semantics.assumed_entry import missing_entry
 from hlotext.syntax.source.inputs import InputError, is_binary, is_foreign, unpack
@@ -194,11 +195,11 @@ def _read(input: Input) -> list[Subject]:
     try:
         data = input.fetch()
     except Exception as error:
-        raise _RefusalError(FAILED, one_line(error)) from None
+        raise _RefusalError(FAILED, brief(error)) from None
     try:
         return _subjects(input, data)
     except (InputError, hlo.HloSyntaxError, hlo.ProtoError) as error:
-        raise _RefusalError(UNREADABLE, one_line(error)) from None
+        raise _RefusalError(UNREADABLE, brief(error)) from None
     except Exception as error:  # a library that is not installed, memory, a defect
         raise _RefusalError(FAILED, _named(error)) from None
 
@@ -219,7 +220,7 @@ def refused(input: Input, dataset: str, tables: Sequence[str], status: str, erro
     try:
         Dataset.of(dataset).put(input.key, {MODULES: row.to_arrow()}, tables)
     except Exception as problem:
-        error = f"{error}; {one_line(problem)}"
+        error = f"{error}; {brief(problem)}"
     return Status(input, status, error)
 
 
@@ -286,11 +287,6 @@ def _place(input: Input) -> str:
     return f"{input.build}\0{input.path}"
 
 
-def one_line(error: BaseException) -> str:
-    """The first line of what an error says."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
-
-
 def _named(error: BaseException) -> str:
     """The same with the error's type, for those that nobody foresaw."""
-    return one_line(error) if isinstance(error, InputError) else f"{type(error).__name__}: {one_line(error)}"
+    return brief(error) if isinstance(error, InputError) else f"{type(error).__name__}: {brief(error)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, overload
 
 import attrs
@@ -28,6 +27,7 @@ from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.aliasing import ShapeIndex
 from hlotext.ir.values.shape import Shape
@@ -329,9 +329,8 @@ class Hlo:
         base = opcode.removesuffix("-start").removesuffix("-update").removesuffix("-done")
         if base in opcodes.OPCODES:
             return
-        near = get_close_matches(opcode.replace("_", "-"), opcodes.OPCODES, 1)
-        hint = f": did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{opcode} is not an HLO opcode{hint}")
+        meant = did_you_mean(opcode, opcodes.OPCODES)
+        raise ValueError(f"{opcode} is not an HLO opcode" + (f"; {meant}" if meant else ""))
 
     def collectives(
         self,
@@ -346,9 +345,8 @@ class Hlo:
         if axes are given without a mesh, for an axis that the mesh does not have, and for an unknown kind.
         """
         if kind is not None and kind not in _KINDS:
-            near = get_close_matches(kind.replace("_", "-"), _KINDS, 1)
-            hint = f": did you mean {near[0]}?" if near else f" (there are: {', '.join(sorted(_KINDS))})"
-            raise ValueError(f"{kind} is not a kind of communication{hint}")
+            meant = did_you_mean(kind, _KINDS) or f"there are {', '.join(sorted(_KINDS))}"
+            raise ValueError(f"{kind} is not a kind of communication; {meant}")
         found = [one for one in communications(self.module) if kind is None or one.kind == kind]
         if axis is not None:
             axes = (axis,) if isinstance(axis, str) else tuple(axis)

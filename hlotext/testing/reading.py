@@ -9,6 +9,7 @@ import hlotext as hlo
 from hlotext import dumps
 from hlotext.dumps.texts import compilation_of
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.spelling import text_or_path
 
 
 def module_of(value: Any) -> Module:
@@ -16,7 +17,7 @@ def module_of(value: Any) -> Module:
 
     Args:
         value: An object lowered, compiled or exported by JAX, HLO text, bytes, a path, or a module. A single-line
-            string that names an existing file is treated as a path.
+            string that names an existing file, or looks like a path, is treated as one.
 
     Returns:
         The module.
@@ -33,7 +34,7 @@ def module_of(value: Any) -> Module:
     if isinstance(value, bytes):
         return hlo.load(value, only=True)
     if isinstance(value, str):
-        is_path = "\n" not in value and os.path.isfile(value)
+        is_path = text_or_path(value) == "path" or ("\n" not in value and os.path.isfile(value))
         return hlo.load(value, only=True) if is_path else hlo.parse(value, only=True)
     return hlo.load(value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -37,7 +38,7 @@ class Role(enum.Enum):
     WEIGHTS = "weights"
     """Read-only arguments with a typical parameter name, such as `params['w']`."""
     EMBEDDINGS = "embeddings"
-    """Read-only arguments from which slices are gathered."""
+    """Read-only arguments of which gathers look rows up."""
     STATE = "state"
     """Arguments whose new value is a result: donated arguments, and parameters and loop state even if not donated."""
     CACHES = "caches"
@@ -187,7 +188,7 @@ def _writes_part(value: memory.Value) -> bool:
 
 
 def _is_gathered_from(value: memory.Value) -> bool:
-    """True if a gather takes slices of a value, by itself or in a fusion."""
+    """True if a gather looks rows of a value up, by itself or in a fusion."""
     for use in value.uses:
         if use.instruction is None:
             continue
@@ -196,9 +197,18 @@ def _is_gathered_from(value: memory.Value) -> bool:
             readers = list(_readers(body[0].parameters[use.operand_number])) if body else []
         else:
             readers = [(use.instruction, use.operand_number)]
-        if any(user.opcode == "gather" and number == 0 for user, number in readers):
+        if any(user.opcode == "gather" and number == 0 and _looks_rows_up(user) for user, number in readers):
             return True
     return False
+
+
+def _looks_rows_up(gather: Instruction) -> bool:
+    """True unless the slices are single elements, or as many as there are, as where a linear solve permutes rows."""
+    table, result = gather.operands[0].shape, gather.shape
+    size = math.prod(gather.attributes.get("slice_sizes", ()))
+    if table is None or result is None or size <= 1:
+        return False
+    return result.element_count != table.element_count
 
 
 def _readers(instruction: Instruction) -> Iterator[tuple[Instruction, int]]:

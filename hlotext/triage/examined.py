@@ -14,6 +14,7 @@ from hlotext.analysis.entries import arguments
 from hlotext.cost import TrafficTotal
 from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.texts import ModuleFile, compilation_beside, is_final
+from hlotext.findings.errors import brief
 from hlotext.findings.escape import line
 from hlotext.findings.finding import Finding
 from hlotext.lint.rule import told
@@ -89,7 +90,7 @@ def examine(text: str | ModuleFile, settings: Settings) -> tuple[Examined | Unex
             return (Unexamined(place, line(missing)),)
         return tuple(_examined(place, module, opened, compilation, final, settings) for module in modules)
     except (hlo.InputError, hlo.HloSyntaxError, hlo.ProtoError, ImportError) as error:
-        return (Unexamined(place, line(str(error).partition("\n")[0])),)
+        return (Unexamined(place, line(brief(error))),)
     except lint.RuleError:
         raise
     except Exception as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.spelling import text_or_path
 
 
 def expect_module(value: object) -> None:
@@ -13,12 +14,19 @@ def expect_module(value: object) -> None:
         raise TypeError(f"expected a Module, not {type(value).__name__}{_hint(value)}")
 
 
+_READERS = {
+    "text": "; hlotext.parse(text) reads it",
+    "path": "; hlotext.load(path) reads a file",
+    "": "; hlotext.load(path) reads a file, hlotext.parse(text) a text",
+}
+
+
 def _hint(value: object) -> str:
     if isinstance(value, str | bytes):
-        is_path = isinstance(value, str) and "\n" not in value and not value.startswith("HloModule ")
-        return "; hlotext.load(path) reads a file" if is_path else "; hlotext.parse(text) reads it"
+        kind = text_or_path(value) if isinstance(value, str) else "text"
+        return _READERS[kind]
     if isinstance(value, os.PathLike):
-        return "; hlotext.load(path) reads a file"
+        return _READERS["path"]
     if isinstance(getattr(value, "module", None), Module):
         return "; pass its .module"
     if callable(getattr(value, "as_text", None)):

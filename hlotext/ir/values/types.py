@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from hlotext.ir.spelling import did_you_mean, suggestion
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -182,3 +184,17 @@ def _interned(name: str, number: int) -> ElementType:
 def element_type(name: str) -> ElementType:
     """The element type of that name; an unknown name becomes a type of kind `UNKNOWN` that keeps it."""
     return ELEMENT_TYPES.get(name) or _unknown(name)
+
+
+_BY_DTYPE = {type_.dtype_name: type_ for type_ in ELEMENT_TYPES.values() if type_.dtype_name}
+
+
+def dtype_meant(name: str) -> str:
+    """The suggestion for numpy's and JAX's names of element types that HLO calls otherwise; empty for other words."""
+    known = _BY_DTYPE.get(name) if name not in ELEMENT_TYPES else None
+    return suggestion([known.name]) if known is not None else ""
+
+
+def types_meant(name: str) -> str:
+    """The suggestion for a word that is no element type: of numpy's names HLO's, else similar ones; may be empty."""
+    return dtype_meant(name) or did_you_mean(name, ELEMENT_TYPES)

@@ -16,6 +16,7 @@ from hlotext.lint.wording import sizes
 _HALF = 0.5
 """Part of the work and the bytes that a transform of real data takes."""
 _MOST_STEPS = 8
+_PLANE = 2
 
 
 class ComplexTransform(Rule):
@@ -40,11 +41,19 @@ class ComplexTransform(Rule):
             yield Report(
                 instruction,
                 f"an {kind} of {sizes(instruction.shape)} {does} in complex arithmetic",
-                "use jnp.fft.rfft2 and irfft2 (rfft, irfftn, ...): half the work and half the bytes, since one half of the "
+                f"use jnp.fft.{_real_transforms(instruction)}: half the work and half the bytes, since one half of the "
                 "spectrum mirrors the other",
                 seconds=context.prices.seconds(instruction) * _HALF + math.fsum(fewer.values()),
                 cause=f"transforms of {loop.name if loop is not None else 'the program'}",  # one edit changes them all
             )
+
+
+def _real_transforms(transform: Instruction) -> str:
+    """The functions of JAX for real data, of as many axes as are transformed; the others are a batch."""
+    axes = len(transform.attributes.get("fft_length", ()))
+    if axes == 1:
+        return "rfft and irfft along the same axis"
+    return "rfft2 and irfft2" if axes == _PLANE else "rfftn and irfftn over the same axes"
 
 
 def _before(transform: Instruction, context: Context) -> Iterator[tuple[Instruction, float]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hlotext.cost import analyze
 from hlotext.findings.errors import Severity
-from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.targets import is_compiler_target
 from hlotext.lint.helpers import is_callback, passed_bytes
 from hlotext.lint.rule import Context, Report, Rule
@@ -18,24 +18,16 @@ class UnknownCustomCall(Rule):
     severity = Severity.NOTE
     is_default = False
     needs_optimized = True
-    opcodes = frozenset({"custom-call"})
+    needs_any = frozenset({"custom-call"})
 
-    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        target = str(instruction.attributes.get("custom_call_target", ""))
-        if is_compiler_target(target) or is_callback(
-            instruction
-        ):  # its target is one of XLA's own, or a host callback
-            return
-        if not _says_its_cost(instruction):  # it states its cost
+    def check_module(self, context: Context) -> Iterator[Report]:
+        for call in analyze(context.module).run.unknown_calls:  # it is not one whose cost is counted
+            target = str(call.attributes.get("custom_call_target", ""))
+            if is_compiler_target(target) or is_callback(call):  # it is XLA's own, or a host callback
+                continue
             yield Report(
-                instruction,
+                call,
                 f'unknown custom call "{target}": its cost is not counted',
                 "add it to the baseline if it is your own kernel",
-                passed_bytes(instruction, context),
+                passed_bytes(call, context),
             )
-
-
-def _says_its_cost(instruction: Instruction) -> bool:
-    """True if the caller states its cost, as `pallas_call(cost_estimate=...)` does."""
-    config = instruction.backend_config
-    return config is not None and '"cost_estimate"' in config.text

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 
 from hlotext.ir.caches import weighted_cache
+from hlotext.ir.spelling import nearest
 from hlotext.ir.tables import opcodes
 from hlotext.syntax.hints.parse_failure import ParseFailure
 from hlotext.syntax.language import grammar
@@ -83,7 +83,7 @@ def _near(place: ParseFailure) -> str:
 def _closest(word: str, expected: frozenset[str]) -> str:
     """The nearest word of those that terminals spell out; empty if none is near."""
     known = {spelled for name in expected for spelled in _spelled(name)}
-    return "".join(difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.7))
+    return next(iter(nearest(word, known)), "")
 
 
 @functools.cache

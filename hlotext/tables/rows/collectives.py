@@ -35,6 +35,7 @@ def _row(subject: Subject, one: Communication, axes: Sequence[str] | None) -> di
         "module": subject.key,
         "id": ids[one.start],
         "instruction_id": ids[one.instruction],
+        "name": one.start.name,
         "kind": one.kind,
         "opcode": one.instruction.opcode,
         "link": one.link.name.lower(),

@@ -11,6 +11,7 @@ from markupsafe import Markup
 import hlotext as hlo
 from hlotext import diff
 from hlotext.analysis import source_locations
+from hlotext.findings.errors import brief
 from hlotext.ir import gc_control
 from hlotext.view.accuracy import anchor, table
 from hlotext.view.accuracy import measured as judged
@@ -228,7 +229,7 @@ def _side(key: str, subject: ReportInput, tiles: Sequence[Tile], leading: Sequen
         try:
             found = make(subject)
         except (hlo.InputError, hlo.HloSyntaxError, ValueError, LookupError, ArithmeticError) as error:
-            found = Missing(id, name, str(error).splitlines()[0] if str(error) else type(error).__name__)
+            found = Missing(id, name, brief(error))
         (sections if isinstance(found, Section) else missing).append(found)  # type: ignore[arg-type]
     return Side(key, subject, sections, missing, tiles, Operations(subject, [*leading, *sections]))
 

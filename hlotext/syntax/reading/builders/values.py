@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
 from hlotext.findings.errors import TermError
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.values.aliasing import OutputOperandAlias, OutputToOperandAliasing
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.enums import (
@@ -74,9 +74,11 @@ def one_of(token: Any, enumeration: type[StrEnum], what: str) -> StrEnum:
         if member.value == token:
             return member
     allowed = [member.value for member in enumeration]
-    near = difflib.get_close_matches(token, allowed, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise TermError(f"{what} must be one of {', '.join(allowed)}, not {token}{hint}", token.start_pos)
+    meant = did_you_mean(token, allowed)
+    raise TermError(
+        f"{what} must be one of {', '.join(allowed)}, not {token}" + (f"; {meant}" if meant else ""),
+        token.start_pos,
+    )
 
 
 def _closed(enumeration: type[StrEnum], what: str) -> Word:
