@@ -262,6 +262,8 @@ def _data(place: str | os.PathLike[str] | bytes | IO[str] | IO[bytes]) -> tuple[
     inputs = _syntax.source.inputs
     if isinstance(place, str) and _text_or_path(place) == "text" and not _exists(place):
         raise inputs.InputError("this is a text and no path: hlotext.parse reads it")
+    if isinstance(place, str | os.PathLike) and os.path.isdir(place):
+        raise inputs.InputError(f"{os.fspath(place)} is a directory: hlotext.dumps.open reads a dump folder")
     data, name = (
         (inputs.unpack(place, "<bytes>"), "<bytes>") if isinstance(place, bytes) else inputs.read_data(place)
     )

@@ -37,6 +37,8 @@ CONTENTS = {
     "PROGRAM": b"\x7fELF\x02\x01\x01" + bytes(60),
     "PYTHON": b"import jax\n",
     "MLIR": b"module @m {\n}\n",
+    "LIST": b"[1, 2, 3]\n",
+    "PTX": b".version 8.0\n.target sm_90\n",
     "SCRIPT": b'print("hi")\n',
     "F33": STEP.replace(b"f32", b"f33"),
     "STRAY": b"[tool.hlotext]\nfoo = 1\n",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hlotext as hlo
-from hlotext import cost
+from hlotext import cost, diff, layout, lint, memory
 from hlotext.analysis.meant import meant_instruction, names_meant
 from hlotext.ir.spelling import did_you_mean, text_or_path
 from tests.cli_support import run
@@ -135,3 +137,48 @@ def test_a_text_is_told_from_a_path(value: str, kind: str) -> None:
         cost.analyze(value)  # type: ignore[arg-type]
     with pytest.raises(hlo.InputError, match="no path" if kind == "text" else "does not exist"):
         hlo.load(value)
+
+
+def wrong(value: object) -> Any:
+    """A value whose type mypy does not see."""
+    return value
+
+
+STEP = "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negate(p)\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda m: m.instruction(0), "a name is a string, not int"),
+        (lambda m: m.entry[0], "a name is a string, not int"),
+        (lambda m: m.find(None), "a name is a string, not NoneType"),
+        (lambda m: m.computation("en"), "no computation is named en"),
+        (lambda m: cost.analyze(m.entry.root), "not Instruction; pass its .computation.module"),
+        (lambda m: cost.analyze(m).of(wrong("n")), "expected an Instruction, not str; module.instruction"),
+        (lambda m: cost.estimate(m, wrong(5)), "a chip is named by a string, not int"),
+        (lambda m: cost.estimate(m, "cpu", mesh=wrong({"a": 1})), "expected a DeviceMesh, not dict"),
+        (lambda m: lint.run(m, wrong({"select": ["C"]})), "expected a Config, not dict"),
+        (lambda m: memory.assign(m, "cpu").peak(wrong("HBM")), "a memory space is a number"),
+        (lambda m: memory.what_if.donate(m, wrong(0), "cpu"), "parameters is a list of numbers"),
+        (lambda m: diff.compare(m, "nosuch.txt"), "nosuch.txt does not exist"),
+        (lambda m: hlo.load("."), "hlotext.dumps.open reads a dump folder"),
+        (lambda m: hlo.load(""), "the path is empty"),
+        (lambda m: hlo.parse_shape(wrong(3)), "the text of a shape must be a string, not int"),
+        (lambda m: hlo.parse_layout("1,0"), "for example: `{1,0:T(8,128)}`"),
+        (lambda m: layout.explain(wrong("f32[8]")), "hlotext.parse_shape reads its text"),
+    ],
+)
+def test_values_of_another_type(call: Callable[[Any], object], said: str) -> None:
+    """The message says what was expected and what makes it; an attribute that a wrong value lacks would tell nobody."""
+    with pytest.raises((TypeError, KeyError, ValueError, OSError)) as caught:
+        call(hlo.parse(STEP))
+    assert said in str(caught.value)
+
+
+def test_one_code_is_a_selection() -> None:
+    assert lint.Config(select="C101") == lint.Config(select=("C101",))
+
+
+def test_a_beginning_of_a_name_is_enough() -> None:
+    assert did_you_mean("main", ["main.0_spmd", "region_1"]) == "did you mean `main.0_spmd`?"

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from hlotext.analysis.backend import Backend
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, suggestion
 
 HOST = 5
 """The memory space of the host's memory, on every platform."""
@@ -347,6 +347,8 @@ def chip(name: str) -> Chip:
 
     Raises ValueError for an unknown name; the message suggests the closest one, else lists all.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"a chip is named by a string, not {type(name).__name__}")
     word = name.split(":")[0].strip().lower()
     for row in _ROWS:
         if word in (row.name, *(alias.lower() for alias in row.aliases)):
@@ -354,9 +356,9 @@ def chip(name: str) -> Chip:
     of_kind = [row.name for row in _ROWS if row.backend.value == word]
     if of_kind:  # the kind of a chip; only the CPU's is a chip too
         raise ValueError(f"no chip is named {name!r}; give one of {', '.join(of_kind)}")
-    raise ValueError(
-        f"no chip is named {name!r}; {did_you_mean(word, CHIPS) or 'known: ' + ', '.join(CHIPS)}"
-    )
+    held = [known for known in CHIPS if known in word]  # tpu-v4, nvidia-h100-80gb
+    meant = suggestion(held[:1]) or did_you_mean(word, CHIPS) or f"known: {', '.join(CHIPS)}"
+    raise ValueError(f"no chip is named {name!r}; {meant}")
 
 
 _SETTABLE = (

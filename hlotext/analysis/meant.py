@@ -72,8 +72,6 @@ class NamesMeant:
             return f"; {suggestion(close)}"
         if self._name in OPCODES:
             return f"; it is an opcode: hlotext grep {self._name}"
-        return (
-            f"; hlotext grep {self._opcode} finds instructions of that opcode"
-            if self._opcode in OPCODES
-            else ""
-        )
+        pattern = self._opcode if self._opcode in OPCODES else "_"
+        what = "instructions of that opcode" if pattern != "_" else "all instructions"
+        return f"; hlotext grep {pattern} finds {what}"

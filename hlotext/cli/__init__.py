@@ -127,6 +127,11 @@ class _Commands(CommandGroup):
             from hlotext.cli.json_output import note_format
 
             note_format(ctx, current(args))
+        own = args[: args.index("--")] if "--" in args else args  # behind it stands another program's command
+        for word in own:
+            if not word or (word.startswith("--") and word.endswith("=")):
+                what = f"{word[:-1]} needs a value" if word else "an argument is empty"
+                ctx.fail(f"{what}; is a shell variable unset?")
         return super().parse_args(ctx, args)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:

@@ -154,7 +154,9 @@ def write_file(path: str | os.PathLike[str], data: str | bytes) -> None:
     except OSError as error:
         if os.path.isdir(path):
             raise click.UsageError(f"{path} is a folder; name a file in it") from None
-        raise Unreadable(f"{path}: cannot write: {error.strerror}") from None
+        folder = os.path.dirname(path) or "."
+        why = error.strerror if os.path.isdir(folder) else f"there is no folder {os.fspath(folder)}"
+        raise Unreadable(f"{path}: cannot write: {why}") from None
 
 
 def write_picture(place: str, text: str) -> None:

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 import click
 
 import hlotext as hlo
-from hlotext.cli.common import Unreadable, say
+from hlotext.cli.common import Unreadable, say, write_file
 from hlotext.cli.convert_trace import trace_data
 from hlotext.cli.output import emit
 from hlotext.cli.show_trace import NO_MODULES
 from hlotext.findings.errors import brief
-from hlotext.ir.files import write_bytes
 from hlotext.syntax.source.inputs import is_binary, is_foreign, is_json, read_data
 
 _TEXT, _PROTO, _JSON, _TRACE = "text", "proto", "json", "trace-events"
@@ -142,10 +141,7 @@ def command(
         raise Unreadable(
             f"{file}: {error}" if isinstance(error, hlo.ProtoError) and not error.file_name else str(error)
         ) from None
-    try:
-        write_bytes(output, data)
-    except OSError as error:
-        raise Unreadable(f"{output}: cannot write: {error.strerror or error}") from None
+    write_file(output, data)
     if note:
         say(note)
 

@@ -29,9 +29,15 @@ _UNKNOWN = "unknown"
 def compare_folders(old: str, new: str, exact: bool) -> FolderDiff:
     """The compilations of both. Raises Unreadable."""
     try:
-        return diff.folders(old, new, exact=exact)
+        found = diff.folders(old, new, exact=exact)
     except InputError as error:
         raise Unreadable(str(error)) from None
+    if not (found.pairs or found.only_old or found.only_new):
+        raise Unreadable(
+            f"neither {old} nor {new} has files named like those of --xla_dump_to (module_0001.NAME.STAGE.txt); "
+            "name two files"
+        )
+    return found
 
 
 def compare_logs(old: str, new: str) -> CacheKeyDiff | None:

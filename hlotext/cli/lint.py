@@ -272,6 +272,8 @@ def _least_share(condition: str) -> tuple[float, bool]:
         raise click.UsageError(
             f"--fail-on {condition!r} is {100 * share:.4g}%; did you mean share{match[1]}{match[2]}%?"
         )
+    if share >= 1:
+        raise click.UsageError(f"--fail-on {condition!r} never holds: a share is at most 100%")
     return share, match[1] == ">="
 
 
@@ -329,7 +331,8 @@ def _explain(files: Sequence[str | ModuleFile], code: str, config: lint.Config) 
         say(note)
     code = current_code(code)
     if code not in lint.all_rules(config.rule_files):
-        raise Unreadable(f"no rule {code}")
+        meant = did_you_mean(code, list(lint.all_rules(config.rule_files)))
+        raise Unreadable(f"no rule {code}; {meant or '`hlotext help rule` lists all'}")
     for file in files:
         try:
             silences = lint.explain_silence(_source(file), code, config, compilation_around(file))

@@ -131,8 +131,12 @@ def command(
         raise click.UsageError("missing query: SQL in quotes, or --query NAME (see --list)")
     if ready is None and os.path.exists(words[0]):
         raise click.UsageError(f'QUERY comes first: hlotext sql "select ..." {words[0]}')
-    if ready is None and len(words) > 1 and words[0].isalpha():  # no query is one word
+    if ready is None and len(words) > 2 and words[0].isalpha():  # no query is one word
         raise click.UsageError(f'the query goes in quotes: hlotext sql "{words[0]} ..." {words[-1]}')
+    if ready is None and words[0].replace("-", "").replace("_", "").isalpha():
+        is_ready = words[0] in tables.queries.names()
+        more = f"give a ready query with --query {words[0]}" if is_ready else "--list shows ready queries"
+        raise click.UsageError(f"{words[0]} is no SQL; {more}")
     text, places = (ready.sql, words) if ready is not None else (words[0], words[1:])
     if not places:
         raise click.UsageError("missing dataset or modules")

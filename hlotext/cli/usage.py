@@ -7,10 +7,13 @@ from typing import Any
 
 import click
 
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, suggestion
 
+_OTHER_WORDS = {"cuda": "gpu", "rocm": "gpu", "nvidia": "gpu", "amd": "gpu", "host": "cpu"}
+"""Other names of platforms."""
 _QUOTED = re.compile(r"'(.*)' is not one of")
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$")
+_NO_PATH = re.compile(r"(File|Directory|Path) '(.*)' (does not exist|is a (?:file|directory)\b.*)")
 _NUMBER = re.compile(r"'?([^' ]+)'? is not (?:a valid|in the range)")
 
 
@@ -47,7 +50,7 @@ def _plain(error: click.UsageError) -> str:
 
 
 def _no_such_option(error: click.NoSuchOption) -> str:
-    known = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
+    known = _options(error)
     names = {option.lstrip("-"): option for one in known for option in one.opts if option.startswith("--")}
     for one in known:  # values that are given like options: --sarif, --by-scope
         for value in one.type.choices if isinstance(one.type, click.Choice) else ():
@@ -56,7 +59,27 @@ def _no_such_option(error: click.NoSuchOption) -> str:
                 names.setdefault(word, f"{option} {value}")
     meant = did_you_mean(error.option_name.lstrip("-"), list(names))
     near = names.get(meant.partition("`")[2].partition("`")[0])
+    others = [] if near or error.ctx is None else _commands_with(error.option_name, error.ctx)
+    if others:
+        return f"no option {error.option_name} here; {_listed(others)} {'has' if len(others) == 1 else 'have'} it"
     return f"no option {error.option_name}" + (f"; did you mean `{near}`?" if near else "")
+
+
+_MOST_COMMANDS = 3
+
+
+def _commands_with(option: str, ctx: click.Context) -> list[str]:
+    """Commands that have an option; empty if more than a few do."""
+    group = ctx.find_root().command
+    if not isinstance(group, click.Group):
+        return []
+    loaded = {name: group.get_command(ctx, name) for name in group.list_commands(ctx)}
+    found = [
+        f"`hlotext {name}`"
+        for name, command in loaded.items()
+        if command is not None and any(option in one.opts for one in command.get_params(ctx))
+    ]
+    return found if len(found) <= _MOST_COMMANDS else [*found[: _MOST_COMMANDS - 1], "others"]
 
 
 def _no_command(error: click.UsageError) -> str:
@@ -70,16 +93,30 @@ def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
     """The message about a value that is none of a choice, or no number in a range; empty for others."""
     name = max(param.opts, key=len) if isinstance(param, click.Option) else param.human_readable_name
     kind = param.type
+    if (match := _NO_PATH.search(error.message)) is not None:
+        return f"{name}: {match[2]} {match[3].removesuffix('.').replace('directory', 'folder')}"
     if isinstance(kind, click.Choice) and (match := _QUOTED.match(error.message)) is not None:
         known = list(map(str, kind.choices))
         longer = [name for name in known if match[1] and name.startswith(match[1])]
-        meant = did_you_mean(longer[0] if len(longer) == 1 else match[1], known)
+        word = _OTHER_WORDS.get(match[1].lower(), match[1])
+        meant = (
+            suggestion([word])
+            if word in known
+            else did_you_mean(longer[0] if len(longer) == 1 else word, known)
+        )
+        if not meant and "--chip" in {option for one in _options(error) for option in one.opts}:
+            meant = "--chip takes chips"
         return f"{name} takes {_listed(known)}, not {match[1]!r}" + (f"; {meant}" if meant else "")
     is_number = isinstance(kind, click.types.IntParamType | click.types.FloatParamType)
     if is_number and (match := _NUMBER.match(error.message)) is not None:
         what = "a number" if isinstance(kind, click.types.FloatParamType) else "an integer"
         return f"{name} takes {what}{_range(kind)}, not {match[1]}"
     return ""
+
+
+def _options(error: click.UsageError) -> list[click.Parameter]:
+    """The options of the command that an error is about."""
+    return [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
 
 
 def _listed(names: list[str]) -> str:

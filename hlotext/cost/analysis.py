@@ -36,6 +36,7 @@ from hlotext.cost.tpu import TpuCost, as_tpu
 from hlotext.ir import gc_control
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.expected import expect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
@@ -253,6 +254,7 @@ class Analysis:
 
         Raises KeyError for an instruction of another module.
         """
+        expect(instruction, Instruction, "module.instruction(name) finds it")
         computation = instruction.computation
         if computation is None or computation not in self._counting.works:
             raise KeyError(f"{instruction.name} is not an instruction of {self.module.name}")
@@ -346,8 +348,10 @@ class Analysis:
         return self._graph.runs
 
     def by_instruction(self) -> dict[Instruction, Cost]:
-        """Returns the cost of one run by instruction, most FLOPs first. A fusion includes the cost of its body, and what
-        starts an asynchronous operation includes that of the operation, whose own name is the same in all of them.
+        """Returns the cost of one run by instruction, most FLOPs first.
+
+        A fusion includes the cost of its body, and the start of an asynchronous operation that of the operation, whose
+        own name is the same in all of them.
 
         The cost of a body shared by several of them is divided equally.
         """

@@ -35,6 +35,7 @@ from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.tpu import as_tpu
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.expected import expect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 
@@ -341,7 +342,9 @@ def estimate(
     if chip is None:
         row = chip_or_default(module).chip
     else:
-        row = chip_named(chip) if isinstance(chip, str) else chip
+        row = chip if isinstance(chip, Chip) else chip_named(chip)
+    if mesh is not None:
+        expect(mesh, DeviceMesh)
     return _estimate(module, row, mesh_of(module, mesh), tuple(sorted((trips or {}).items())), costs)
 
 

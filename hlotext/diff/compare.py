@@ -31,6 +31,7 @@ from hlotext.diff.value_numbering import LEFT_OUT, names_nodes
 from hlotext.diff.weights import Weights
 from hlotext.ir import gc_control
 from hlotext.ir.nodes.expected import expect_module
+from hlotext.ir.spelling import text_or_path
 from hlotext.ir.tables import traits
 from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.ir.values.value import mimebundle
@@ -144,7 +145,8 @@ def module_of(value: Any) -> hlo.Module:
     if isinstance(value, dumps.Step):
         return value.module
     if isinstance(value, os.PathLike) or (
-        isinstance(value, str) and "\n" not in value and os.path.isfile(value)
+        isinstance(value, str)
+        and (text_or_path(value) == "path" or ("\n" not in value and os.path.isfile(value)))
     ):
         return hlo.load(value, only=True)
     if isinstance(value, str | bytes):

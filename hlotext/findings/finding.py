@@ -158,7 +158,7 @@ class Finding(Value):
         return self.place_of(self.span)
 
     def place_of(self, span: Span) -> str:
-        """The start of the finding's span, or of a related one, as `place`."""
+        """Returns the start of the finding's span, or of a related one, as `place` does."""
         if self._is_in_text:
             return f"{self.file}:{span.line}:{span.column}"
         return f"{self.file}: %{self.name}" if span is self.span else self.file

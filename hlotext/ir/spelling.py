@@ -26,6 +26,15 @@ class UnknownNameError(KeyError):
         return KeyError, (str(self),)
 
 
+def bare_name(name: object) -> str:
+    """A name without `%`. Raises TypeError for anything but a string, as an index is."""
+    if not isinstance(name, str):
+        raise TypeError(
+            f"a name is a string, not {type(name).__name__}; .instructions[0] is the first instruction"
+        )
+    return name.removeprefix("%")
+
+
 _ALIKE = 0.66
 """Minimum similarity of a word to a suggestion: two of three letters, in order."""
 _MOST_AS_NEAR = 3
@@ -52,6 +61,9 @@ def nearest(word: str, known: Collection[str]) -> list[str]:
     close = [name for name in known if _plain(name) == plain]
     close = [name for name in close if name.lower() == word.lower()] or close
     close = close or (_closest(word, known) if known else [])
+    close = close or (
+        [name for name in known if name.lower().startswith(word.lower())] if len(word) > 2 else []
+    )
     return sorted(close if len(close) <= _MOST_AS_NEAR else close[:1])
 
 

@@ -365,6 +365,8 @@ def explain(shape: Shape) -> ArrayExplanation | TupleExplanation:
 
     For a buffer shape, explains the array it holds. Raises LayoutError for an invalid, token or opaque shape.
     """
+    if not isinstance(shape, Shape):
+        raise TypeError(f"expected a Shape, not {type(shape).__name__}; hlotext.parse_shape reads its text")
     if shape.is_tuple:
         leaves = tuple(leaf_bytes(shape))
         return TupleExplanation(

@@ -26,8 +26,9 @@ class ConfigError(ValueError):
     """The configuration is invalid. The message is one line that names the problem."""
 
 
-def _codes_now(codes: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _codes_now(codes: str | tuple[str, ...] | None) -> tuple[str, ...] | None:
     """Codes of earlier releases as those of today, each with a note."""
+    codes = (codes,) if isinstance(codes, str) else codes
     if not codes:
         return codes
     for code in codes:

@@ -16,7 +16,7 @@ from hlotext.findings.finding import Facts, Finding, FindingList, RepairOutcome
 from hlotext.ir import gc_control
 from hlotext.ir.errors import UnknownSizeError
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.expected import expect_module
+from hlotext.ir.nodes.expected import expect, expect_module
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
 from hlotext.lint.causes import Place, cause_of, merged
@@ -64,6 +64,8 @@ def run(
         ConfigError: A code is unknown.
     """
     expect_module(module)
+    if config is not None:
+        expect(config, Config)
     if select is not None:
         config = attrs.evolve(
             config or Config(), select=(select,) if isinstance(select, str) else tuple(select)
@@ -125,7 +127,7 @@ def _with_outcome(whole: Finding, places: Iterable[Place], context: Context) -> 
 
 
 _NO_EDIT = "no edit of the text is known that does what the help says; change the program and compile it"
-"""Why a finding has no repair: its rule has none, or only for simpler forms."""
+"""The reason why a finding has no repair: its rule has none, or only for simpler forms."""
 
 
 def _caused(rule: Rule, report: Report, context: Context) -> Report:

@@ -124,6 +124,8 @@ def timeline(assignment: Assignment, memory_space: int) -> list[int]:
 
 def peak(assignment: Assignment, memory_space: int) -> Peak:
     """The first moment of most live bytes."""
+    if not isinstance(memory_space, int):
+        raise TypeError(f"a memory space is a number, 0 for main memory, not {memory_space!r}")
     line = timeline(assignment, memory_space)
     if not line:
         return Peak(static_bytes(assignment, memory_space), 0, None, ())

@@ -296,7 +296,8 @@ def moment(assignment: Assignment, place: str) -> int:
         if _name(instruction) == wanted:
             return time
     meant = did_you_mean(wanted, [_name(instruction) for instruction in assignment.schedule])
-    raise MemoryModelError(f"no scheduled instruction is named {place}" + (f"; {meant}" if meant else ""))
+    last = len(assignment.schedule) - 1
+    raise MemoryModelError(f"no scheduled instruction is named {place}; {meant or f'steps are 0 to {last}'}")
 
 
 def live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[LiveArray, ...]:

@@ -77,6 +77,8 @@ def donate(
     In the outcome, `what` names the parameters whose buffers are reused, and the notes explain the others. Raises
     MemoryModelError if there is no such parameter, and the same errors as `assign`.
     """
+    if isinstance(parameters, int | str):
+        raise TypeError(f"parameters is a list of numbers, such as [0], not {parameters!r}")
     before = before or assign(module, platform, chip)
     assert before.model is not None
     flow = before.model.flow

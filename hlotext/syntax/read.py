@@ -156,6 +156,8 @@ class _Reading:
             help = "`hlotext message` explains compiler messages in a log"
         if not kind and text_or_path(text.strip()) == "path":
             help = "hlotext.load reads a file: this is a path"
+        elif kind and "`" not in kind and ";" not in kind and not help:  # it says no way itself
+            help = _READ
         elif not kind:
             stop = word_end(text, start)
             help = did_you_mean(text[start : min(stop, start + 40)], ["HloModule"]) or _FORM
@@ -294,6 +296,7 @@ class _Reading:
         return module
 
 
+_READ = "give HLO text, .hlo.pb, .hlo.json or StableHLO"
 _FORM = "a module starts with `HloModule NAME`; a single instruction has the form `NAME = SHAPE OPCODE(...)`"
 _WORD = rf"%?{patterns.IDENTIFIER}"
 _HEADERLESS = lazy_regex(

@@ -21,11 +21,25 @@ if TYPE_CHECKING:
 
 
 def _read(rule: str, text: str) -> Any:
+    if not isinstance(text, str):
+        raise TypeError(f"the text of a {rule} must be a string, not {type(text).__name__}")
     try:
         return reading.terms.read(rule, text)
     except TermError as error:
         problem = error
+    problem.help = problem.help or f"for example: `{_EXAMPLES[rule]}`"
     raise _syntax_error("X101", text, problem)
+
+
+_EXAMPLES = {
+    "shape": "bf16[8,128]{1,0}",
+    "layout": "{1,0:T(8,128)}",
+    "sharding": "{devices=[2,4]<=[8]}",
+    "replica_groups": "{{0,1},{2,3}}",
+    "window": "{size=3x3 pad=1_1x1_1}",
+    "dim_labels": "b01f_01io->b01f",
+    "padding": "1_2x0_1_0",
+}
 
 
 def _syntax_error(code: str, text: str, problem: TermError) -> HloSyntaxError:

@@ -11,7 +11,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.raw import NodeState
-from hlotext.ir.spelling import UnknownNameError
+from hlotext.ir.spelling import UnknownNameError, bare_name
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.value import mimebundle
@@ -266,7 +266,7 @@ class Computation:
 
     def __getitem__(self, name: str) -> Instruction:
         """Returns the instruction with this name (`%` optional). Raises KeyError."""
-        by_name, name = self._named(), name.removeprefix("%")
+        by_name, name = self._named(), bare_name(name)
         try:
             return by_name[name]
         except KeyError:

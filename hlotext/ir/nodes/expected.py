@@ -14,6 +14,14 @@ def expect_module(value: object) -> None:
         raise TypeError(f"expected a Module, not {type(value).__name__}{_hint(value)}")
 
 
+def expect(value: object, kind: type, hint: str = "") -> None:
+    """Raises TypeError for a value of another type; `hint` says how a string becomes one of this type."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIO" else "a"
+        more = f"; {hint}" if hint and isinstance(value, str) else ""
+        raise TypeError(f"expected {article} {kind.__name__}, not {type(value).__name__}{more}")
+
+
 _READERS = {
     "text": "; hlotext.parse(text) reads it",
     "path": "; hlotext.load(path) reads a file",
@@ -31,4 +39,7 @@ def _hint(value: object) -> str:
         return "; pass its .module"
     if callable(getattr(value, "as_text", None)):
         return "; hlotext.load(it) takes what JAX lowered or compiled"
+    home = getattr(value, "computation", None)
+    if isinstance(getattr(home, "module", None), Module):
+        return "; pass its .computation.module"
     return "; the module is the first argument" if isinstance(value, list | tuple | dict) else ""

@@ -15,7 +15,7 @@ from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.methods import ModuleMethods
-from hlotext.ir.spelling import UnknownNameError
+from hlotext.ir.spelling import UnknownNameError, bare_name
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
@@ -259,7 +259,7 @@ class Module(ModuleMethods):
             for computation in self._computations:
                 names.setdefault(computation.name, computation)
             self._by_name = self._revision, names
-        return self._by_name[1].get(name.removeprefix("%"))
+        return self._by_name[1].get(bare_name(name))
 
     def __getitem__(self, name: object) -> NoReturn:
         """Raises TypeError naming the methods: one name may be that of an instruction and of a computation."""
@@ -277,12 +277,12 @@ class Module(ModuleMethods):
         if isinstance(found, Instruction):
             return found
         raise UnknownNameError(
-            "instruction", name.removeprefix("%"), lambda: [one.name for one in self.instructions()]
+            "instruction", bare_name(name), lambda: [one.name for one in self.instructions()]
         )
 
     def computation(self, name: str) -> Computation:
         """Returns the computation with this name (`%` optional). Raises KeyError if there is none."""
-        name = name.removeprefix("%")
+        name = bare_name(name)
         for computation in self._computations:
             if computation._name == name:
                 return computation

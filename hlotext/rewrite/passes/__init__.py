@@ -165,7 +165,9 @@ def make_pass(name: str, options: str = "") -> Pass:
     kind = find_pass(name)
     if kind is None:
         known = (*PASSES, *MODELS)
-        raise PassOptionError(f"no pass {name}; {did_you_mean(name, known) or 'known: ' + ', '.join(known)}")
+        raise PassOptionError(
+            f"no pass {name}; {did_you_mean(name, known) or '`hlotext rewrite --help` lists all'}"
+        )
     fields = {field.name: field for field in attrs.fields(kind)}
     values: dict[str, object] = {}
     for option in options.replace(",", " ").split():

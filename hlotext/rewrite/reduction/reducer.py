@@ -51,7 +51,9 @@ def reduce(module: Module, fails: Callable[[Module], bool], max_tests: int = 200
     run = _Reducer(module.clone(), fails, max_tests)
     before = sum(map(len, module.computations))
     if not fails(run.module):
-        raise ValueError("the original module does not fail")
+        raise ValueError(
+            "the original module does not fail: the command must exit with a status other than 0 for it"
+        )
     run.all()
     return Reduction(run.module, before, sum(map(len, run.module.computations)), run.tests)
 

@@ -46,7 +46,7 @@ _TEXT: tuple[tuple[str, str], ...] = (
         "an HloModuleProto in text form",
     ),
     (
-        r"\s*[\[{]\s*[\"\[{\]}]",
+        r"\s*\{\s*[\"}]|\s*\[\s*(?:[\"\[{\]]|-?\d+(?:\.\d+)?\s*[,\]])",
         "JSON, but without the fields of a module (`hlotext convert --to json` writes one)",
     ),
     (r"\s*<(?:!DOCTYPE|html|svg|\?xml)", "a web page or XML"),

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import IO, Any
 
+from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.spelling import did_you_mean
 from hlotext.syntax.source.limits import MAX_SOURCE
@@ -156,6 +157,14 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
 
 def missing(path: str) -> InputError:
     """The error for a path that does not exist, with the name in the same folder that may be meant."""
+    if not path:
+        return InputError("the path is empty")
+    if (scheme := _URL().match(path)) is not None:
+        return InputError(f"{path}: {scheme[0]} is not read here; download it, and give the file")
+    if (variable := _VARIABLE().search(path)) is not None:
+        return InputError(f"{path} does not exist; the shell does not expand {variable[0]} in single quotes")
+    if _GLOB().search(path) is not None:
+        return InputError(f"{path} does not exist: no file matches the pattern; a folder can be given itself")
     folder, name = os.path.split(path.rstrip("/"))
     if os.path.islink(path):
         return InputError(f"{path} is a link to {os.path.realpath(path)}, which does not exist")
@@ -169,6 +178,9 @@ def missing(path: str) -> InputError:
     return InputError(f"{path} does not exist" + (f"; {meant}" if meant else ""))
 
 
+_URL = lazy_regex(r"[a-z][a-z0-9+.\-]*://")
+_VARIABLE = lazy_regex(r"^~|\$\w+|\$\{\w+\}")
+_GLOB = lazy_regex(r"[*?]|\[.+\]")
 _MOST_NAMES = 1000
 """Names of a folder that are compared with one that is not there."""
 
