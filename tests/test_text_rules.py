@@ -350,3 +350,13 @@ def test_a_constant_is_replaced_by_its_value() -> None:
         "smaller": 1
     }
     assert [str(one.literal) for one in module.instructions() if one.opcode == "constant"] == ["100", "7"]
+
+
+def test_rules_are_checked_with_jax_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it no rule is at fault: exit status 2."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text(FILE, "utf-8")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None)
+    done = run("rewrite", "--check-rules", "-r", str(rules))
+    assert done.exit_code == 2
+    assert "needs jax" in done.output or "hlotext[jax]" in done.output

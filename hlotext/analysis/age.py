@@ -180,7 +180,10 @@ def _parts_once(module: Module, text: str) -> str:
 
 
 def age_for(module: Module, age: XlaAge | date | str | None = None) -> XlaAge:
-    """Returns the given age, or else the age of the module's text."""
+    """Returns `age` as an `XlaAge`, or, if None, the range of XLA versions inferred from the module text.
+
+    Raises ValueError for a date or version that cannot be read.
+    """
     return as_age(age) or age_of(module)
 
 

@@ -35,7 +35,7 @@ _LOG = "priority-fusion"
 
 @attrs.frozen(eq=False)
 class Answer:
-    """A model's answer about one instruction, or a pass's change to it."""
+    """The decisions of one pass model about an instruction, and the changes that the pass made, if known."""
 
     model: str
     """XLA's name of the pass, or `sharding` for shards of arrays."""

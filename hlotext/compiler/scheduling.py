@@ -97,10 +97,21 @@ class MemoryScheduler(Pass):
 
 
 def schedule(module: Module, platform: str | None = None) -> Outcome:
-    """Models scheduling for a platform, with the peak memory of each scheduler and the decision.
+    """Schedules a copy of the module as XLA's HloMemoryScheduler does.
 
-    The existing order of instructions only breaks ties. Raises MemoryModelError if the buffers cannot be
-    determined, and ValueError for an unknown platform.
+    The existing order of instructions only breaks ties.
+
+    Args:
+        module: The module. It is not modified.
+        platform: `cpu`, `gpu` or `tpu`; None detects it from the module, and is `cpu` if
+            nothing shows it.
+
+    Returns:
+        The scheduled copy, and a decision for each scheduler with its peak memory in bytes.
+
+    Raises:
+        MemoryModelError: The buffers cannot be determined.
+        ValueError: The platform is unknown.
     """
     expect_module(module)
     copy = module.clone()

@@ -43,6 +43,12 @@ class Ran:
     """Seconds of each run, without compilation."""
 
 
+def expect_jax() -> None:
+    """Raises NotExecutable if jax or jaxlib is not installed."""
+    if importlib.util.find_spec("jaxlib") is None or importlib.util.find_spec("jax") is None:
+        raise NotExecutable(NEEDS_JAX)
+
+
 class Runner:
     """Executes modules with the same sets of arguments, in a child process. A context manager.
 
@@ -55,8 +61,7 @@ class Runner:
         raise TypeError("a runner owns a child process and its files; create one where it is needed")
 
     def __init__(self, devices: int = 1, timeout: float = 120.0) -> None:
-        if importlib.util.find_spec("jaxlib") is None or importlib.util.find_spec("jax") is None:
-            raise NotExecutable(NEEDS_JAX)
+        expect_jax()
         self.devices = devices
         self.timeout = timeout
         self._folder = tempfile.TemporaryDirectory(prefix="hlotext-")

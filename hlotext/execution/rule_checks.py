@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 import hlotext
+from hlotext.execution.client import expect_jax
 from hlotext.execution.equivalence import TOLERANCE, largest_difference
 from hlotext.execution.errors import NotExecutable
 from hlotext.findings.errors import HloSyntaxError, Severity
@@ -29,10 +30,16 @@ class RuleCheck:
 
 
 def check_rules(rules: Iterable[FileRule], *, timeout: float = 120.0) -> Iterator[RuleCheck]:
-    """Checks each rule: it must fire on its example, leave a valid module, and preserve the results on CPU.
+    """Runs each rule on its example, and yields its outcome: it must fire, leave a valid module, and preserve results on CPU.
 
-    Raises NotExecutable if jaxlib is not available.
+    Args:
+        rules: Rules of a file, as `load_rules` returns them.
+        timeout: Seconds allowed for compiling and executing one example.
+
+    Raises:
+        NotExecutable: jax or jaxlib is not installed. An example that cannot be executed is a `RuleCheck.problem`.
     """
+    expect_jax()
     for one in rules:
         problem, fired = _checked(one, timeout)
         yield RuleCheck(one.rule.name, one.line, problem, fired)

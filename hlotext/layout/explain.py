@@ -223,7 +223,7 @@ class ArrayExplanation:
         return self.allocated_bytes - self.unpadded_bytes
 
     def rows(self) -> list[tuple[str, str]]:
-        """Returns the heading and text of each line, in order."""
+        """Returns the lines of `str(self)` after the first, as (label, text); the label is empty on continuation lines."""
         rows = [(part.text, part.meaning) for part in self.parts]
         if self.format is not None:
             rows.append(("format", f"{self.format.name}: {self.format.meaning}"))
@@ -312,7 +312,7 @@ class TupleExplanation:
     padding_ratio: float
 
     def rows(self) -> list[tuple[str, str]]:
-        """Returns the heading and text of each line, in order."""
+        """Returns the lines of `str(self)` after the first, as (label, text); the label is empty on continuation lines."""
         rows = [(_index_text(index), f"{leaf}: {bytes_text(size)}") for index, leaf, size in self.leaves]
         rows.append(("allocated", f"{bytes_text(self.allocated_bytes)} in {len(self.leaves)} leaves"))
         rows.append(("padding", f"{bytes_text(self.padding_bytes)} ({self.padding_ratio:.4g}x)"))

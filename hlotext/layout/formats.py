@@ -186,7 +186,8 @@ def tpu_layout(shape: Shape, generation: Literal["v2", "v4"] = "v4") -> Shape:
         generation: `v2` for TPU v2 and v3, `v4` for v4 and later.
 
     Raises:
-        LayoutError: The tiles for this type and rank are not known (1- and 6-bit types, 2-bit vectors).
+        LayoutError: `shape` is not an array, or the tiles for its type, rank and generation are not known (1- and 6-bit
+            types, 2-bit vectors; on v2 all 2-bit types).
     """
     shape = array_of(shape)
     layout, type_ = layout_of(shape), shape.element_type

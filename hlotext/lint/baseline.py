@@ -21,7 +21,10 @@ class BaselineError(ValueError):
 
 @attrs.frozen
 class Entry:
-    """A finding in a baseline file. Only the fingerprint is compared; other fields describe it."""
+    """An entry of a baseline file: a fingerprint, and the number of findings that it covers.
+
+    Comparison uses these two fields. `code`, `module` and `message` describe the findings for readers of the file.
+    """
 
     fingerprint: str
     code: str

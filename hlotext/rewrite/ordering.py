@@ -9,7 +9,7 @@ from hlotext.rewrite.kit.edits import Editor
 
 
 def next_instruction(instruction: Instruction) -> Instruction | None:
-    """Returns the next instruction in the computation, in constant time, or None for the last instruction.
+    """Returns the next instruction in the computation in O(log n) time, or None for the last instruction.
 
     Raises EditError if the instruction is not in a computation.
     """

@@ -375,7 +375,7 @@ class Hlo:
 
     @property
     def peak_memory(self) -> int:
-        """Peak of live bytes in main memory, including arguments, results and constants.
+        """Peak of live bytes in the default memory space (HBM on GPU and TPU), including arguments, results and constants.
 
         TPU modules are assumed to be for v5e; use `memory.assign(module, chip=...)` for other chips. Raises the same
         errors as `memory`.

@@ -439,7 +439,7 @@ class Module(ModuleMethods):
         return printing.proto_writer()(self, fill_elided)
 
     def to_text(self, options: PrintOptions | None = None) -> str:
-        """Prints the module as XLA does with these options; defaults to XLA's default preset."""
+        """Returns the text of the module as XLA does with these options; defaults to XLA's default preset."""
         from hlotext.ir.values.print_options import PrintOptions
 
         return printing.printer().module(self, options or PrintOptions.default())

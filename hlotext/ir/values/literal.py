@@ -203,11 +203,11 @@ class Literal:
         return f"Literal({self.shape} {self.abbreviated_text()})"
 
     def to_text(self) -> str:
-        """Prints the literal on one line with every number, as XLA does with `print_large_constants`."""
+        """Returns the text of the literal on one line with every number, as XLA does with `print_large_constants`."""
         return self._assembled(Literal._leaf_text)
 
     def text_with_shape(self) -> str:
-        """Prints the literal with the shape in front of each array, as in the attribute `literal=`."""
+        """Returns the text of the literal with the shape in front of each array, as in the attribute `literal=`."""
         return self._assembled(lambda leaf: f"{leaf.shape} {leaf._leaf_text()}")
 
     def _assembled(self, leaf_text: Callable[[Literal], str]) -> str:
@@ -230,12 +230,12 @@ class Literal:
         return "".join(pieces)
 
     def abbreviated_text(self) -> str:
-        """Prints the literal as XLA does by default, with `{...}` for arrays of more than 10 elements."""
+        """Returns the text of the literal as XLA does by default, with `{...}` for arrays of more than 10 elements."""
         is_shown = self.is_bare or (self.shape.is_array and self.shape.element_count <= MAX_SHOWN_ELEMENTS)
         return self.to_text() if is_shown else ELIDED_TEXT
 
     def essential_text(self) -> str:
-        """Prints the literal as XLA does with `print_only_essential_constants`.
+        """Returns the text of the literal as XLA does with `print_only_essential_constants`.
 
         The text is `0` or `1` if all elements have that value, all numbers for integer arrays of up to 500,000
         elements, and otherwise `{...}`.

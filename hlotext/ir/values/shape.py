@@ -170,7 +170,7 @@ class Shape:
         return self._text  # type: ignore[return-value]
 
     def text_without_layout(self) -> str:
-        """Prints the shape without layouts, as in computation headers."""
+        """Returns the text of the shape without layouts, as in computation headers."""
         if self._text_without_layout is None:
             object.__setattr__(self, "_text_without_layout", str(self.without_layout()))
         return self._text_without_layout  # type: ignore[return-value]

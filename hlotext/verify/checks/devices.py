@@ -1,14 +1,9 @@
-"""Checks of participating devices: replica groups, source-target pairs, channel ids."""
+"""Checks that compare collectives of a module with each other; those of single collectives are in `semantics/devices.py`."""
 
 from __future__ import annotations
 
 from hlotext.verify.findings import FindingCollector
 from hlotext.verify.survey import Survey
-
-# ---- source_target_pairs
-
-
-# ---- channels and layouts of all-reduces
 
 
 def check_constrained(survey: Survey, findings: FindingCollector) -> None:
