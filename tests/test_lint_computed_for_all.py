@@ -356,9 +356,18 @@ ENTRY main {
 """
 
 
-@pytest.mark.parametrize(("name", "is_said"), [("lu_solve", False), ("prepared", True)])
-def test_what_a_solve_prepares_of_its_factors(name: str, is_said: bool) -> None:
-    assert [one.code for one in found(FACTORS.replace("NAME", name), "G116")] == ["G116"] * is_said
+@pytest.mark.parametrize(
+    ("name", "opcode", "is_said"),
+    [
+        ("lu_solve", "cosine(lu)", False),
+        ("slogdet", "cosine(lu)", False),
+        ("prepared", "cosine(lu)", True),
+        ("cholesky", "cholesky(lu)", True),  # the factorization itself
+    ],
+)
+def test_what_a_solver_prepares(name: str, opcode: str, is_said: bool) -> None:
+    text = FACTORS.replace("NAME", name).replace("cosine(lu)", opcode)
+    assert [one.code for one in found(text, "G116")] == ["G116"] * is_said
 
 
 PROMOTED = """HloModule promoted, is_scheduled=true

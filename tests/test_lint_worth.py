@@ -473,6 +473,16 @@ def test_a_constant_beside_much_larger_arrays_is_small(rows: int, count: int) ->
     assert len(lint.run(hlo.parse(text), lint.Config(select=("K101",), **support.SAY_ALL))) == count
 
 
+@pytest.mark.parametrize(
+    ("name", "is_folded"), [("", False), ("jit(f)/while/body/while", False), ("jit(f)/sin", True)]
+)
+def test_a_constant_that_is_passed_to_a_loop_is_not_folded(name: str, is_folded: bool) -> None:
+    text = CAPTURED.replace("SIZE", "512").replace("512,1024", "8192,1024").replace("f32[512", "f32[8192")
+    named = text.replace("constant({...})", f'constant({{...}}), metadata={{op_name="{name}"}}')
+    (finding,) = lint.run(hlo.parse(named.replace("[0:512]", "[0:8192]")), lint.Config(select=("K101",)))
+    assert (finding.help == "compute it from an argument") is is_folded
+
+
 SOLVED = """HloModule solved, is_scheduled=true
 
 body {

@@ -16,6 +16,7 @@ from hlotext.lint.helpers import (
     is_of_factors,
     is_of_fourier_transform,
     is_of_own_function,
+    is_solvers,
     size_of,
 )
 from hlotext.lint.moving import moved_array
@@ -81,8 +82,8 @@ def _reports(
                 seconds[product.whole], sums[product.whole] = time, product
     seconds = {one: time for one, time in seconds.items() if time}
     for group in connected(seconds):
-        if _is_of_tables(group) or all(map(is_of_factors, group)):
-            continue  # no edit of the program moves what a Fourier transform or a sampler makes of constants
+        if _is_of_tables(group) or all(map(_is_inside_solver, group)):
+            continue  # no edit of the program moves what a Fourier transform, a sampler or a solver computes on the way
         first = max((one for one in seconds if one in group), key=seconds.__getitem__)
         saved = sum(seconds[one] for one in group) * (count - 1) / count
         held = sum(total_of(one.shape).allocated_bytes for one in group if _leaves(one, group))
@@ -156,6 +157,14 @@ def _is_of_tables(group: set[Instruction]) -> bool:
         and all(operand in group or operand.opcode in traits.KNOWN_VALUES for operand in one.operands)
         for one in group
     )
+
+
+def _is_inside_solver(instruction: Instruction) -> bool:
+    """True if it is a step of a linear algebra function, but not the factorization, which the program asks for."""
+    if is_of_factors(instruction):
+        return True
+    opcodes = {part.opcode for part in parts_of(instruction)}
+    return is_solvers(instruction) and opcodes <= _FILLED | ELEMENTWISE
 
 
 def _padded(group: set[Instruction]) -> str:

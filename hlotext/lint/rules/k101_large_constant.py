@@ -51,5 +51,11 @@ class LargeConstant(Rule):
 
 
 def _is_folded(constant: Instruction) -> bool:
-    """True if the compiler has computed it: what JAX captures has no name, and what is folded keeps that of the operation."""
-    return constant.metadata is not None and bool(constant.metadata.op_name)
+    """True if the compiler has computed it: what is folded keeps the name of its operation, while what JAX captures has none,
+    or that of the control flow it is passed to."""
+    name = constant.metadata.op_name if constant.metadata is not None else ""
+    return bool(name) and name.rpartition("/")[2] not in _CONTROL_FLOW
+
+
+_CONTROL_FLOW = frozenset({"cond", "scan", "while"})
+"""Primitives of JAX that constants are passed to."""
