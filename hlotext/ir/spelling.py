@@ -61,10 +61,22 @@ def nearest(word: str, known: Collection[str]) -> list[str]:
     close = [name for name in known if _plain(name) == plain]
     close = [name for name in close if name.lower() == word.lower()] or close
     close = close or (_closest(word, known) if known else [])
-    close = close or (
-        [name for name in known if name.lower().startswith(word.lower())] if len(word) > 2 else []
-    )
+    close = close or [name for name in known if _begins(name, word) or _begins(word, _stem(name))]
     return sorted(close if len(close) <= _MOST_AS_NEAR else close[:1])
+
+
+def _begins(one: str, other: str) -> bool:
+    """True if one name is another one, of three letters or more, with something behind it."""
+    return len(other) > _SHORT and one.lower().startswith(other.lower())
+
+
+_SHORT = 2
+
+
+def _stem(name: str) -> str:
+    """A name without the number behind it: `reduce` of `reduce.3`."""
+    stem, _, number = name.rpartition(".")
+    return stem if number.isdecimal() else name
 
 
 def _plain(word: str) -> str:
