@@ -159,7 +159,7 @@ def test_single_options() -> None:
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("print_metadat=false", "did you mean print_metadata?"),
+        ("print_metadat=false", "did you mean `print_metadata`?"),
         ("zzz=1", "print_backend_config"),
         ("print_metadata=no", "true, false"),
         ("print_metadata", "true, false"),

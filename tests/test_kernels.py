@@ -141,8 +141,8 @@ def test_bytes_of_a_table_take_the_place_of_operands_and_results() -> None:
         ({"flops": "2 *"}, "is not a formula"),
         ({"flops": "-" * 400 + "1"}, "deep"),
         ({"flops": True}, "a number or a formula"),
-        ({"flop": 3}, "is not a figure"),
-        (3, "has figures"),
+        ({"flop": 3}, "is not a cost"),
+        (3, "has costs"),
     ],
 )
 def test_a_row_that_cannot_be_is_refused(row: object, said: str) -> None:
