@@ -9,6 +9,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import lint
+from hlotext.lint.helpers import size_of
 from hlotext.lint.repairing import RepairError, applied
 from hlotext.lint.repairs import Hoist, Reuse, StoreInOrder, SumOnce
 from hlotext.reports import full_text
@@ -58,6 +59,8 @@ def test_a_donated_argument_lowers_the_peak() -> None:
     assert done.peak_after is not None
     assert found.peak_bytes is not None
     assert 0 < found.peak_bytes <= done.peak_before - done.peak_after
+    arguments = [one.shape for one in hlo.parse(case("M103")).entry.parameters]
+    assert done.peak_after >= sum(size_of(shape) for shape in arguments)  # which are in memory all the time
 
 
 def test_the_module_itself_stays() -> None:

@@ -242,3 +242,64 @@ ENTRY e {{
         found = what_if.donate(hlo.parse(text.format(rows)), [0], "tpu", "v5e")
         assert (found.saved, found.more_at_most) == (0, more)
         assert any("16.0 MiB less if the compiler keeps" in note for note in found.notes) is bool(more)
+
+
+def test_a_copy_before_a_loop_stays_where_its_state_is_read_after_the_result() -> None:
+    """The loop cannot run in the donated parameter then: the result that takes that would be written over the state."""
+    text = _FINISHED.replace("ROOT_OP", "abs").replace("ATTRIBUTES", "")
+    read_later = text.replace(
+        "  ROOT result = f32[1048576]{0} fusion(x), kind=kLoop, calls=last\n",
+        """  result = f32[1048576]{0} fusion(x), kind=kLoop, calls=last
+  late = f32[1048576]{0} sine(x)
+  few = f32[4]{0} slice(late), slice={[0:4]}
+  ROOT t = (f32[1048576]{0}, f32[4]{0}) tuple(result, few)
+""",
+    )
+    for module, is_kept in ((text, False), (read_later, True)):
+        after = what_if.donate(hlo.parse(module), [0], "gpu").assignment.module
+        assert after is not None
+        assert (after.find("c") is not None) is is_kept
+
+
+_CHAIN = """HloModule m, is_scheduled=true, replica_count=2
+
+sum {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+
+ENTRY e {
+  p = f32[1048576]{0} parameter(0)
+  s = f32[] parameter(1)
+  made.0 = f32[1048576]{0} FIRST
+CHAIN
+  kept = f32[1048576]{0} negate(p)
+  target = f32[1048576]{0} add(LAST, kept)
+  big = f32[8388608]{0} broadcast(s), dimensions={}
+  few = f32[4]{0} slice(big), slice={[0:4]}
+  u = f32[1048576]{0} multiply(target, kept)
+  more = f32[4]{0} slice(u), slice={[0:4]}
+  ROOT r = (f32[4]{0}, f32[4]{0}) tuple(few, more)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "links", "names"),
+    [
+        ("cosine(p)", 0, "made.0"),
+        ("cosine(p)", 3, "made.0, made.1, made.2, made.3"),
+        ("cosine(p)", 4, "made.1, made.2, made.3, made.4 and 1 more"),
+        ("cosine(p)", 5, "made.2, made.3, made.4, made.5 and 2 more"),
+        ("all-reduce(p), replica_groups={{0,1}}, to_apply=sum", 1, ""),
+    ],
+)
+def test_the_operands_that_are_recomputed_are_those_that_would_else_be_kept(
+    first: str, links: int, names: str
+) -> None:
+    """Not `kept`, which is live across the peak anyway; none where a collective's result is kept in their place."""
+    chain = [f"  made.{n + 1} = f32[1048576]{{0}} sine(made.{n})" for n in range(links)]
+    text = _CHAIN.replace("FIRST", first).replace("CHAIN", "\n".join(chain))
+    found = what_if.rematerialize(hlo.parse(text.replace("LAST", f"made.{links}")), "target", "gpu")
+    assert found.notes[:-1] == ((f"the operands of target are recomputed too: {names}",) if names else ())

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import hlotext as hlo
 from hlotext import cost, lint, rewrite
+from hlotext.cost.rules import contraction
+from hlotext.ir.values.window import WindowDimension
 from hlotext.lint import beside, moving, selectors, values
+from hlotext.lint.demand import Demand, Part, fraction, joined
+from hlotext.lint.rules import g117_dense_gradient
 from hlotext.lint.values import Value
 from tests import support
 
@@ -239,3 +244,157 @@ def test_a_padded_array_alone_is_not_counted() -> None:
     (finding,) = lint.run(hlo.parse(text), config)
     shape = "f32[4096,4096,2]{2,1,0:T(2,128)}"
     assert finding.message == f"{shape} takes 8.00 GiB for 128 MiB of values (64x)"
+
+
+def test_an_attribute_of_an_instruction_with_control_predecessors_is_set() -> None:
+    module = hlo.parse(
+        TWO.replace("ROOT r = f32[4,4] add(t, y)", "ROOT r = f32[4,4] add(t, y), control-predecessors={x}")
+    )
+    module.entry.root.attributes["frontend_attributes"] = {"k": "v"}
+    assert 'frontend_attributes={k="v"}, control-predecessors={x}' in str(module)
+
+
+@pytest.mark.parametrize("number", [True, -1, "1", None, 1.0])
+def test_the_number_of_a_new_parameter_is_an_integer(number: object) -> None:
+    """Python takes True for 1, but no text does."""
+    module = hlo.parse("HloModule m\n\nENTRY e {\n  ROOT x = f32[4] parameter(0)\n}\n")
+    new = hlo.Instruction("p", "parameter", hlo.parse_shape("f32[4]"), argument=number)  # type: ignore[arg-type]
+    with pytest.raises(hlo.EditError, match="must be 0 or more"):
+        module.entry.add(new)
+
+
+def test_a_computation_is_added_before_another_and_the_bodies_inside_its_text() -> None:
+    """Nothing else comes after it, and its name has no percent sign."""
+    module = hlo.parse("""HloModule m
+
+first {
+  x = f32[4] parameter(0)
+  ROOT n = f32[4] negate(x)
+}
+
+ENTRY e {
+  p = f32[4] parameter(0)
+  s = ((f32[4]), f32[4], s32[]) custom-call-start(p), custom_call_target="t"
+  d = f32[4] custom-call-done(s)
+  ROOT r = f32[4] call(d), to_apply=first
+}
+""")
+    new = hlo.Computation("%new")
+    new.add(hlo.Instruction("y", "parameter", hlo.parse_shape("f32[4]"), argument=0))
+    module.add(new, before=module.entry)
+    written = hlo.parse(str(module))
+    assert [one.name for one in written.computations if not one.is_printed_inline] == ["first", "new", "e"]
+    assert [one.name for one in module.computations if not one.is_printed_inline] == ["first", "new", "e"]
+
+
+def test_no_edit_makes_a_bitcast_of_a_copy_to_the_host() -> None:
+    """Also in a module without values in buffers of their own."""
+    module = hlo.parse("""HloModule m, is_scheduled=true, entry_computation_layout={(f32[4]{0})->f32[4]{0:S(5)}}
+
+ENTRY e {
+  x = f32[4]{0} parameter(0)
+  ROOT r = f32[4]{0:S(5)} copy(x)
+}
+""")
+    with pytest.raises(hlo.EditError, match="a bitcast moves no data"):
+        module.entry.root.change(opcode="bitcast")
+
+
+def test_the_dimensions_of_a_map_are_all_of_its_result() -> None:
+    module = hlo.parse("""HloModule m
+
+f {
+  x = f32[] parameter(0)
+  ROOT n = f32[] negate(x)
+}
+
+ENTRY e {
+  x = f32[4,2] parameter(0)
+  ROOT r = f32[4,2] map(x), dimensions={0,1}, to_apply=f
+}
+""")
+    module.entry.root.attributes["dimensions"] = (0, 1)
+    with pytest.raises(hlo.EditError, match="determined by the shapes"):
+        module.entry.root.attributes["dimensions"] = (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "result", "stride", "low", "base_dilation", "window_dilation"),
+    [
+        (100, 100, 100, 1, 50, 1, 1),
+        (70, 65, 200, 2, 30, 3, 1),
+        (1, 80, 90, 3, 40, 1, 2),
+        (5, 70, 70, 2, 9, 4, 3),
+    ],
+)
+def test_pairs_of_a_wide_window_are_counted(
+    size: int, kernel: int, result: int, stride: int, low: int, base_dilation: int, window_dilation: int
+) -> None:
+    """As going through all of them does, also where a position of the window meets a single element."""
+    window = WindowDimension(
+        kernel, stride, low, window_dilation=window_dilation, base_dilation=base_dilation
+    )
+    elements = {one * base_dilation for one in range(size)}
+    wanted = sum(
+        place * stride + position * window_dilation - low in elements
+        for place in range(result)
+        for position in range(kernel)
+    )
+    assert contraction.valid_pairs(size, kernel, result, window) == wanted
+
+
+def test_a_fusion_reads_a_parameter_once_for_all_its_users() -> None:
+    """Also inside another fusion: XLA takes the second use from registers."""
+    module = hlo.parse("""HloModule m
+
+inner {
+  a = f32[64]{0} parameter(0)
+  n = f32[64]{0} negate(a)
+  c = f32[64]{0} cosine(a)
+  ROOT s = f32[64]{0} add(n, c)
+}
+
+outer {
+  a = f32[64]{0} parameter(0)
+  i = f32[64]{0} fusion(a), kind=kLoop, calls=inner
+  ROOT r = f32[64]{0} abs(i)
+}
+
+ENTRY e {
+  x = f32[64]{0} parameter(0)
+  ROOT f = f32[64]{0} fusion(x), kind=kLoop, calls=outer
+}
+""")
+    assert cost.analyze(module).bytes_accessed == 2 * 64 * 4
+
+
+def test_what_is_asked_of_a_tuple_is_what_any_reader_asks_of_each_element() -> None:
+    first, last = (Demand((Part(np.array(kept)),)) for kept in ([True, False, False], [False, False, True]))
+    shape = hlo.parse_shape("(f32[3], f32[3], f32[3])")
+    both = joined({0: first, 1: first}, {0: last, 2: last})
+    assert isinstance(both, dict)
+    assert [fraction(both[n], shape.tuple_shapes[n]) for n in range(3)] == pytest.approx(
+        [2 / 3, 1 / 3, 1 / 3]
+    )
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_zeros_that_a_fusion_takes_are_written_by_its_operand(number: int) -> None:
+    module = hlo.parse("""HloModule m
+
+f {
+  a = f32[8]{0} parameter(0)
+  b = f32[8]{0} parameter(1)
+  ROOT s = f32[8]{0} add(a, b)
+}
+
+ENTRY e {
+  zero = f32[] constant(0)
+  first = f32[8]{0} broadcast(zero), dimensions={}
+  second = f32[8]{0} broadcast(zero), dimensions={}
+  ROOT r = f32[8]{0} fusion(first, second), kind=kLoop, calls=f
+}
+""")
+    (body,) = module.entry.root.called_computations
+    filler = g117_dense_gradient._filler(Value(body.parameters[number], (module.entry.root,)))
+    assert filler is module.entry.root.operands[number]

@@ -171,3 +171,46 @@ def test_short_messages(data: bytes) -> None:
         except hlo.ProtoError as error:
             said.append(str(error))
     assert said[0] == said[1]
+
+
+def test_a_list_of_operands_that_ends_within_a_number_is_refused() -> None:
+    """It is not read as a shorter list: a custom call takes any number of operands."""
+    text = """HloModule m
+
+ENTRY e {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = f32[] parameter(2)
+  ROOT t = f32[] custom-call(a, b, c), custom_call_target="x"
+}
+"""
+    written = hlo.proto.to_json(hlo.parse(text).to_proto())
+    for number in range(4):  # ids of one byte, as releases before 2025 wrote them
+        written = written.replace(str((1 << 32) + number), str(10 + number))
+    data = hlo.proto.from_json(written)
+    assert [one.name for one in hlo.parse(data).entry.root.operands] == ["a", "b", "c"]
+    last = data.index(b"\xa2\x02\x03\x0a\x0b\x0c") + 5
+    with pytest.raises(hlo.ProtoError, match="a number does not end"):
+        hlo.parse(data[:last] + bytes([data[last] | 0x80]) + data[last + 1 :])
+
+
+def test_fields_of_domains_and_dynamic_literals_have_their_numbers_of_xla() -> None:
+    """The text's `entry` is the users' side, the proto's the operand's; a literal with a dynamic dimension has its sizes."""
+    text = """HloModule m
+
+ENTRY e {
+  x = f32[4]{0} parameter(0)
+  d = f32[4]{0} domain(x), domain={kind="sharding", entry={maximal device=0}, exit={maximal device=1}}
+  c = f32[<=4,2]{1,0} constant({ { 1, 2 }, { 3, 4 }, { 5, 6 }, { 7, 8 } })
+  ROOT t = (f32[4]{0}, f32[<=4,2]{1,0}) tuple(d, c)
+}
+"""
+    module = hlo.parse(text)
+    data = module.to_proto()
+    (computation,) = json.loads(hlo.proto.to_json(data))["computations"]
+    fields = {one["name"]: one for one in computation["instructions"]}
+    assert fields["d"]["domain_entry_sharding"]["tile_assignment_devices"] == ["1"]
+    assert fields["d"]["domain_exit_sharding"]["tile_assignment_devices"] == ["0"]
+    assert fields["c"]["literal"]["dynamic_sizes"] == [4, 2]
+    read = hlo.parse(data)
+    assert read.instruction("d").attributes["domain"] == module.instruction("d").attributes["domain"]
