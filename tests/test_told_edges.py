@@ -10,11 +10,15 @@ import attrs
 import pytest
 
 import hlotext as hlo
-from hlotext import cost, reports
+from hlotext import cost, lint, reports
+from hlotext.analysis.sizes import parse_bytes
 from hlotext.dumps.program_changes import program_changes
+from hlotext.findings.finding import FindingList
+from hlotext.lint.small_origins import small_origin
 from hlotext.semantics.problems import Callee
 from hlotext.verify import verify
 from hlotext.verify.findings import _related
+from hlotext.view.report import time_parts
 from tests.cli_support import run, run_json
 from tests.test_reports import report
 
@@ -32,19 +36,7 @@ ENTRY e {
 """
 
 
-@pytest.mark.parametrize(("options", "is_whole"), [((), True), (("--depth", "1"), False)])
-def test_json_has_scopes_as_deep_as_asked_for(
-    options: tuple[str, ...], is_whole: bool, tmp_path: Path
-) -> None:
-    path = tmp_path / "m.hlo"
-    path.write_text(CALL.replace("negate(a)", 'negate(a), metadata={op_name="jit(g)/layer/attention/neg"}'))
-    (found,) = run_json("cost", path, "--by", "scope", *options)["modules"]
-    assert ("attention" in json.dumps(found["parts"])) is is_whole
-    assert "layer" in json.dumps(found["parts"])
-
-
-def test_what_never_runs_costs_nothing_and_has_no_row() -> None:
-    module = hlo.parse("""HloModule m
+LOOP = """HloModule m
 
 condition {
   s = (s32[], f32[4]) parameter(0)
@@ -70,7 +62,22 @@ ENTRY e {
   w = (s32[], f32[4]) while(t), condition=condition, body=body, backend_config={"known_trip_count":{"n":"0"}}
   ROOT r = f32[4] get-tuple-element(w), index=1
 }
-""")
+"""
+
+
+@pytest.mark.parametrize(("options", "is_whole"), [((), True), (("--depth", "1"), False)])
+def test_json_has_scopes_as_deep_as_asked_for(
+    options: tuple[str, ...], is_whole: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(CALL.replace("negate(a)", 'negate(a), metadata={op_name="jit(g)/layer/attention/neg"}'))
+    (found,) = run_json("cost", path, "--by", "scope", *options)["modules"]
+    assert ("attention" in json.dumps(found["parts"])) is is_whole
+    assert "layer" in json.dumps(found["parts"])
+
+
+def test_what_never_runs_costs_nothing_and_has_no_row() -> None:
+    module = hlo.parse(LOOP)
     assert set(cost.analyze(module).by("computation")) == {"condition", "e"}
 
 
@@ -154,3 +161,50 @@ def test_lines_behind_a_header_without_a_brace_are_read_whole() -> None:
     found = hlo.parse_tolerant(text)
     assert [one.code for one in found.diagnostics] == ["X101"]
     assert [one.name for one in found.module.entry] == ["first", "r"]
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4096", 4096), ("1.5MiB", 3 << 19), ("512KiB", 1 << 19), ("2 GB", 2 * 10**9), ("1GiB", 1 << 30)],
+)
+def test_sizes_have_binary_and_decimal_units(text: str, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize(
+    ("count", "lines", "last"),
+    [(0, 1, "nothing found"), (50, 50, ""), (51, 51, "and 1 more"), (1100, 51, "and 1,050 more")],
+)
+def test_a_notebook_lists_fifty_findings(count: int, lines: int, last: str) -> None:
+    (finding, *_) = report().findings
+    shown = (
+        FindingList([attrs.evolve(finding, message="said")] * count)
+        ._repr_mimebundle_()["text/plain"]
+        .splitlines()
+    )
+    assert [one for one in shown if not one.startswith(" ")][-1].endswith(last)
+    assert sum(str(finding.code) in one or one == last for one in shown) == lines
+
+
+def test_views_on_the_way_to_a_small_origin_compute_nothing() -> None:
+    module = hlo.parse("""HloModule m, is_scheduled=true
+
+ENTRY e {
+  x = f32[64]{0} parameter(0)
+  wide = f32[64,64]{1,0} broadcast(x), dimensions={1}
+  view = f32[4096]{0} bitcast(wide)
+  ROOT made = f32[4096]{0} negate(view)
+}
+""")
+    found = small_origin(module.entry.root, 4 * 4096, lint.make_context(module))
+    assert found is not None
+    assert [one.name for one in found.computed] == ["made", "wide"]
+
+
+def test_seconds_of_a_loop_are_those_of_its_computations() -> None:
+    module = hlo.parse(LOOP)
+    loop = module.instruction("w")
+    body, condition = module.computation("body"), module.computation("condition")
+    sums = {body: {("matmul", False): 0.25, ("launch", True): 0.5}, condition: {("matmul", False): 0.125}}
+    found = cost.estimate(module, "v5e")
+    assert time_parts._inside(loop, found, sums) == {("matmul", False): 0.375, ("launch", True): 0.5}
