@@ -230,7 +230,7 @@ def test_chips_of_ones_own() -> None:
     assert own.rates.compiler_bandwidth is None
     assert own.rates.peak("fp8") == own.rates.peak("bf16")
     for text, problem in {
-        "bandwith = 1": "no figure 'bandwith'",
+        "bandwith = 1": "no property 'bandwith'",
         "link = -1": "positive number",
         "link = true": "positive number",
         "base = 'v99'": "no chip is named",

@@ -287,7 +287,7 @@ def test_totals() -> None:
     assert totals["multiply"].old == totals["multiply"].new == 1
     assert totals["all-gather"].difference == 0
     assert totals.peak_memory.old is None  # not scheduled
-    with pytest.raises(KeyError, match="unknown figure 'mlutiply'"):
+    with pytest.raises(KeyError, match="unknown metric 'mlutiply'"):
         totals["mlutiply"]
 
 

@@ -85,7 +85,7 @@ ENTRY main {
   ROOT y = f32[64,1024,1024]{2,1,0} real(back)
 }
 """
-BATCHED = TRANSFORMS
+UNNAMED = TRANSFORMS
 TRANSFORMS = TRANSFORMS.replace("META0", ', metadata={op_name="fft" source_file="f.py" source_line=3}')
 TRANSFORMS = TRANSFORMS.replace("META1", ', metadata={op_name="ifft" source_file="f.py" source_line=4}')
 
@@ -109,7 +109,7 @@ def test_transforms_there_and_back_are_one_cause() -> None:
 )
 def test_the_transform_of_real_data_is_that_of_as_many_axes(lengths: str, functions: str) -> None:
     """The others are a batch."""
-    text = BATCHED.replace("{1024,1024}", f"{{{lengths}}}").replace("META0", "").replace("META1", "")
+    text = UNNAMED.replace("{1024,1024}", f"{{{lengths}}}").replace("META0", "").replace("META1", "")
     finding = only(text, "D101")
     assert finding.help.startswith(f"use jnp.fft.{functions}")
 

@@ -102,10 +102,9 @@ def summary(found: FolderDiff) -> str:
     unknown = _unknown(found)
     if found.is_same:
         moved = " but source lines" if any(pair.moved for pair in found.pairs) else ""
-        without = (
-            "" if all(pair.before and pair.after for pair in found.pairs) else " in what can be compared"
-        )
-        return f"{text}: no differences{without}" + (" but the XLA release" if releases else moved) + unknown
+        if not all(pair.before and pair.after for pair in found.pairs):
+            unknown = f"; not all texts can be compared{unknown}"
+        return f"{text}: no differences" + (" but the XLA release" if releases else moved) + unknown
     exact = any(pair.exact for pair in found.pairs)
     what = []
     if releases:
@@ -289,14 +288,18 @@ def _texts(pair: FolderPair, end: str) -> tuple[Module, Module] | None:
 
 def _why_unknown(pair: FolderPair, end: str) -> str:
     """The text of a compilation that is missing or cannot be read."""
+    missing = []
     for one, which in ((pair.old, "first"), (pair.new, "second")):
         try:
             found = one.before if end == "before" else one.after
         except (InputError, HloSyntaxError) as error:
             return brief(error)
         if found is None:
-            return f"the {which} folder has no text of {one.name} {end} optimization"
-    return "a text is missing or unreadable"
+            missing.append(f"the {which} folder has no")
+    if not missing:
+        return "a text is missing or unreadable"
+    which = missing[0] if len(missing) == 1 else "neither folder has a"
+    return f"{which} text of {pair.old.name} {end} optimization"
 
 
 _OPERANDS_OF_OTHERS = {"parameter", "constant"}

@@ -19,7 +19,7 @@ from hlotext.analysis.summary.details import (
     computation_details,
     instruction_details,
 )
-from hlotext.cli.common import NOT_FOUND, Inputs, NotFound, say, write_json
+from hlotext.cli.common import NOT_FOUND, Inputs, NotFound, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import Output, output
 from hlotext.ir.nodes.computation import Computation
@@ -43,30 +43,21 @@ def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) 
                 hints.add(module)
         return details
 
-    unknown: list[str] = []
-    for place, (here, notes) in inputs.used(look):
+    for place, (here, _) in inputs.used(look):
         places.append(place)
         found += ((place, one) for one in here)
-        unknown += notes if here else ()
     if not found:
         if places:
             missing = NotFound(f"no instruction or computation {wanted} in {', '.join(places)}{hints}")
             missing.show()
         inputs.finish()
         raise click.exceptions.Exit(NOT_FOUND)
-    for note in unknown[:_MOST_NOTES]:
-        say(note)
-    if len(unknown) > _MOST_NOTES:
-        say(f"{len(unknown) - _MOST_NOTES} more notes (hlotext show without -i lists them)")
     if output_format == "json":
         write_json({"found": [{"file": place, **attrs.asdict(details)} for place, details in found]})
         return
     report = output()
     for place, details in found:
         show_details(report, place, details, limit)
-
-
-_MOST_NOTES = 3
 
 
 def show_details(report: Output, place: str, details: Details, limit: int | None) -> None:

@@ -60,7 +60,9 @@ def nearest(word: str, known: Collection[str]) -> list[str]:
     plain = _plain(word)
     close = [name for name in known if _plain(name) == plain]
     close = [name for name in close if name.lower() == word.lower()] or close
-    close = close or (_closest(word, known) if known else [])
+    start = word[: -(-3 * len(word) // 4)]
+    begins = [name for name in known if name.startswith(start)]  # most slips are behind the beginning
+    close = close or _closest(word, begins, _ALIKE_BEHIND) or _closest(word, known)
     close = close or [name for name in known if _begins(name, word) or _begins(word, _stem(name))]
     return sorted(close if len(close) <= _MOST_AS_NEAR else close[:1])
 
@@ -83,7 +85,7 @@ def _plain(word: str) -> str:
     return word.lower().translate(_LOOKS_ALIKE)
 
 
-def _closest(word: str, known: Collection[str]) -> list[str]:
+def _closest(word: str, known: Collection[str], least: float = _ALIKE) -> list[str]:
     """The first of `difflib.get_close_matches`, which computes the full ratio for many more words, and those as near."""
     import difflib  # takes milliseconds, and most texts are right
 
@@ -94,10 +96,10 @@ def _closest(word: str, known: Collection[str]) -> list[str]:
         length = len(name) + len(word)
         shared = sum(map(min, counts, map(name.count, letters)))
         bound = 2.0 * shared / length if length else 1.0
-        if bound >= _ALIKE:
+        if bound >= least:
             bounds.append((bound, name))
     bounds.sort(reverse=True)
-    best, found = _ALIKE, list[str]()
+    best, found = least, list[str]()
     matcher: difflib.SequenceMatcher[str] = difflib.SequenceMatcher()
     matcher.set_seq2(word)
     for bound, name in bounds:
@@ -121,3 +123,7 @@ def text_or_path(value: str) -> Literal["text", "path", ""]:
         return "text"
     is_path = re.fullmatch(r"\S*[/\\]\S*|\S+\.(?:txt|hlo|mlir|pb|json|tar|tgz|gz|xz|zst)", value) is not None
     return "path" if is_path else ""
+
+
+_ALIKE_BEHIND = 0.5
+"""The same of words with an equal beginning."""
