@@ -40,7 +40,6 @@ CONTENTS = {
     "LIST": b"[1, 2, 3]\n",
     "PTX": b".version 8.0\n.target sm_90\n",
     "SCRIPT": b'print("hi")\n',
-    "F33": STEP.replace(b"f32", b"f33"),
     "STRAY": b"[tool.hlotext]\nfoo = 1\n",
     "UTF16": "HloModule m\n".encode("utf-16"),
     "JSON": b'{"a": 1}',

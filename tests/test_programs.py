@@ -290,7 +290,7 @@ def test_the_page_judges_the_newest_build_as_the_command_does(dataset: Path, tmp
     assert f"{MOE}: instructions 3 -> 5 since n3, the last good build" in result.stderr
     text = place.read_text("utf-8")
     assert "n4 fails" in text
-    assert re.search(r"<code>--fail-on instructions,peak_bytes</code>: [12] figures? above", text)
+    assert re.search(r"<code>--fail-on instructions,peak_bytes</code>: [12] metrics? above", text)
     rows = {row["figure"]: row for row in Page(text).tables["newest-verdict"].records()}
     told = rows["instructions"]
     assert (told["module"], told["good"], told["value"]) == (MOE, 3, 5)

@@ -61,7 +61,7 @@ def nearest(word: str, known: Collection[str]) -> list[str]:
     close = [name for name in known if _plain(name) == plain]
     close = [name for name in close if name.lower() == word.lower()] or close
     start = word[: -(-3 * len(word) // 4)]
-    begins = [name for name in known if name.startswith(start)]  # most slips are behind the beginning
+    begins = [name for name in known if _begins(name, start)]  # most slips are behind the beginning
     close = close or _closest(word, begins, _ALIKE_BEHIND) or _closest(word, known)
     close = close or [name for name in known if _begins(name, word) or _begins(word, _stem(name))]
     return sorted(close if len(close) <= _MOST_AS_NEAR else close[:1])
