@@ -91,6 +91,43 @@ def test_why_in_a_module() -> None:
         compiler.why_in(hlo.parse(PROGRAM), "nosuch")
 
 
+_FINAL = """HloModule m, is_scheduled=true
+
+write {
+  a = f32[8]{0} parameter(0)
+  u = f32[1]{0} parameter(1)
+  i = s32[] parameter(2)
+  ROOT d = f32[8]{0} dynamic-update-slice(a, u, i)
+}
+
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  u = f32[1]{0} parameter(1)
+  i = s32[] parameter(2)
+  c = f32[8]{0} copy(p)
+  ROOT f = f32[8]{0} fusion(c, u, i), kind=kLoop, calls=write
+}
+"""
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_why_a_copy_of_the_final_module_is_there(platform: str) -> None:
+    """It stands in the text, so no pass has removed it: the reason is what it protects, or unknown."""
+    (answer,) = compiler.why_in(hlo.parse(_FINAL), "c", platform)
+    (decision,) = answer.decisions
+    assert (decision.instruction, decision.rule, decision.others) == ("c", "read-only", ("p",))
+    assert "an argument that is not donated" in decision.because
+    donated = _FINAL.replace("=true", "=true, input_output_alias={ {}: (0, {}, may-alias) }", 1)
+    assert compiler.why_in(hlo.parse(donated), "c", platform) == ()
+    twice = _FINAL.replace("ROOT f =", "d = f32[8]{0} copy(p)\n  f =").replace(
+        "calls=write\n}\n",
+        "calls=write\n  g = f32[8]{0} fusion(d, u, i), kind=kLoop, calls=write\n"
+        "  ROOT t = (f32[8]{0}, f32[8]{0}) tuple(f, g)\n}\n",
+    )
+    rules = {name: compiler.why_in(hlo.parse(twice), name, platform)[0].decisions[0].rule for name in "cd"}
+    assert rules == {"c": "read-only", "d": "kept: result of the computation"}
+
+
 def test_why_in_a_compilation() -> None:
     """Each step with a model that speaks of the instruction, under the names that it had."""
     c = dumps.open(ROOT / "tests/data/dumps/gpu.loops.tar.xz").compilations[0]

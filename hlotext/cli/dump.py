@@ -367,9 +367,10 @@ _LINKS = Listing("dump.links", _link)
 def why(path: str, names: tuple[str, ...], module: str | None, output_format: str) -> None:
     """Explain why an instruction is there: the pass and its reason.
 
-    For instructions of the final HLO, with the decisions of pass models.
+    It is an instruction of the final HLO. hlotext's own models of XLA's passes, such as fusion and copy insertion, add
+    the rules by which XLA decided.
 
-    DIR may also be a single module, for the decisions of the models that apply to it.
+    DIR may also be a single module, which shows why a copy is needed, but not which pass made an instruction.
     """
     if why_output.is_module_alone(path):
         _why_in_module(path, names, output_format)

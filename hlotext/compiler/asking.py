@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import attrs
 
@@ -18,7 +19,8 @@ import hlotext as hlo
 from hlotext.analysis import Backend
 from hlotext.analysis.meant import meant_instruction, names_meant
 from hlotext.analysis.shards import shards_of
-from hlotext.compiler.decision import Decision
+from hlotext.compiler.copies import standing_copies
+from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.explaining import Explanation, asked, previous
 from hlotext.compiler.models import MODELS, model_of
 from hlotext.compiler.platforms import platform_of
@@ -28,7 +30,7 @@ from hlotext.ir.nodes.expected import expect_module
 
 _UNSCHEDULED = ("layout-assignment", "fusion", "fusion-wrapper", "copy-insertion", "async-collective-creator")
 """Models that are asked about a module without a schedule."""
-_SCHEDULED = ("gpu-convert-async-collectives-to-sync", "post-scheduling-copies")
+_SCHEDULED = ("gpu-convert-async-collectives-to-sync",)
 """Models that are asked about a scheduled module."""
 _LOG = "priority-fusion"
 
@@ -108,15 +110,23 @@ def why_in(module: hlo.Module, name: str, platform: str | None = None) -> tuple[
     return tuple(_answers(module, instruction, platform_of(module, platform)))
 
 
+def _outcomes(module: hlo.Module, backend: Backend) -> Iterator[tuple[str, Outcome]]:
+    """Outcomes of the models that fit one module, by name.
+
+    The copy passes have run on a scheduled module: what they would do to it is no answer, only why its copies are there.
+    """
+    for name in _SCHEDULED if module.is_scheduled else _UNSCHEDULED:
+        model = model_of(name, backend.value)
+        if model is not None:
+            with suppress(ValueError, LookupError, hlo.EditError):
+                yield name, model(module, None, "", None)
+    if module.is_scheduled:
+        with suppress(ValueError, LookupError, hlo.EditError):
+            yield "copy-insertion", standing_copies(module, backend.value)
+
+
 def _answers(module: hlo.Module, i: hlo.Instruction, backend: Backend) -> Iterator[Answer]:
-    for model_name in _SCHEDULED if module.is_scheduled else _UNSCHEDULED:
-        model = model_of(model_name, backend.value)
-        if model is None:
-            continue
-        try:
-            outcome = model(module, None, "", None)
-        except (ValueError, LookupError, hlo.EditError):
-            continue
+    for model_name, outcome in _outcomes(module, backend):
         decisions = outcome.of(i.name)
         if decisions:
             yield Answer(model_name, decisions)

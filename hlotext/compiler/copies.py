@@ -6,6 +6,7 @@ Its three steps are files of their own: `resolve_interference.py`, `remove_unnec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from hlotext.analysis import Backend
 from hlotext.analysis.age import age_for
 from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.platforms import platform_of
-from hlotext.compiler.remove_unnecessary_copies import remove_copies
+from hlotext.compiler.remove_unnecessary_copies import REMOVED, remove_copies
 from hlotext.compiler.resolve_interference import add_copies, tidy
 from hlotext.compiler.special_case_copies import add_special_copies
 from hlotext.ir import gc_control
@@ -161,3 +162,29 @@ def post_scheduling_copies(module: Module, *, age: Age | None = None) -> Outcome
     """
     expect_module(module)
     return _on_copy(module, lambda copy: _after_schedule(copy, age_for(module, age)))
+
+
+def standing_copies(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
+    """Explains the copies of a final module by the values that would be overwritten without them.
+
+    A copy that the passes would take out stands in the text all the same, so they have put it back: it has the reason for
+    which they would do so now. A copy without such a reason has no decision. Raises MemoryModelError, ValueError.
+    """
+    expect_module(module)
+    backend, xla = platform_of(module, platform), age_for(module, age)
+
+    def work(copy: Module) -> list[Decision]:
+        found = []
+        decisions = remove_copies(copy, backend, xla)
+        taken_out = Counter(d.others[0] for d in decisions if d.rule == REMOVED)
+        DeadCodeElimination().run(copy)
+        reasons = {d.others[0]: d for d in add_special_copies(copy, backend)}
+        for d in decisions:
+            if d.rule != REMOVED:
+                found.append(d)
+            # Of several copies of one value the text does not tell which one the reason is for.
+            elif taken_out[d.others[0]] == 1 and (reason := reasons.get(d.others[0])) is not None:
+                found.append(attrs.evolve(reason, instruction=d.instruction, is_refusal=True))
+        return found
+
+    return attrs.evolve(_on_copy(module, work), module=module)
