@@ -16,6 +16,7 @@ import pytest
 from click.testing import Result
 
 import hlotext as hlo
+from hlotext.cli.show_modules import recompiled
 from tests import support
 from tests.cli_support import run
 
@@ -264,6 +265,31 @@ def test_functions_compiled_for_other_shapes_are_named(tmp_path: Path) -> None:
     assert (
         "jit_f was compiled 4 times, for 3 shapes of p: f32[4], f32[8], f32[16]" in told.stdout + told.stderr
     )
+
+
+def test_builds_for_other_machines_are_no_recompilations(tmp_path: Path) -> None:
+    """One program for several platforms or numbers of devices; of each its own recompilations, which name the machine."""
+    first, second = (("x", "f32[4]"),), (("x", "f32[8]"),)
+    machines = ("cpu", 1), ("gpu", 1), ("gpu", 8), ("", None)
+    assert not list(
+        recompiled(("f", one, shapes) for one, shapes in zip(machines, [first, second] * 2, strict=True))
+    )
+    again = list(recompiled(("f", one, shapes) for one in machines[1:] for shapes in (first, second)))
+    assert again == [
+        f"f ({where}) was compiled 2 times, for 2 shapes of x: f32[4], f32[8]"
+        for where in ("gpu, 1 device", "gpu, 8 devices", "unknown platform, unknown devices")
+    ]
+    for number, words in enumerate(("num_partitions=2", "num_partitions=4")):
+        text = (
+            STEP.decode()
+            .replace("HloModule m", f"HloModule jit_f, {words}")
+            .replace("[4]", f"[{8 >> number}]")
+        )
+        (tmp_path / f"module_{number:04}.jit_f.cpu_after_optimizations.txt").write_text(text)
+    for command in ("show", "triage"):
+        told = run(command, tmp_path)
+        assert "jit_f" in told.stdout
+        assert "was compiled" not in told.stdout + told.stderr
 
 
 def test_programs_that_are_not_builds_of_one_are_said_to_be_so(tmp_path: Path) -> None:

@@ -163,6 +163,51 @@ def test_the_condition_that_failed_is_named() -> None:
     assert silence.reason == "the rule needs several partitions, and this module has 1"
 
 
+GRADIENT = """HloModule gradient, is_scheduled=true
+
+ENTRY e {
+  classes = s32[512] parameter(0)
+  table = f32[256,64] parameter(1)
+  spread = s32[512,256] broadcast(classes), dimensions={0}
+  counted = s32[512,256] iota(), iota_dimension=1
+  hit = pred[512,256] compare(spread, counted), direction=EQ, metadata={op_name="eq" source_file="f.py" source_line=3}
+  ones = f32[512,256] convert(hit)
+  given = f32[512,64] parameter(2)
+  loss = f32[512,64] negate(given), metadata={op_name="neg" source_file="f.py" source_line=9}
+  ROOT of_table = f32[64,256] dot(loss, ones), lhs_contracting_dims={0}, rhs_contracting_dims={0}OWN
+}
+"""
+
+
+@pytest.mark.parametrize(("own", "line"), [("", 3), (', metadata={source_file="f.py" source_line=5}', 5)])
+def test_a_matmul_without_a_place_has_that_of_its_one_hot_matrix(own: str, line: int) -> None:
+    """A gradient's other operand is of the loss."""
+    config = lint.Config(**support.SAY_ALL, select=("D107",), profile=Backend.CPU)
+    (finding,) = lint.run(hlo.parse(GRADIENT.replace("OWN", own)), config)
+    assert finding.frame is not None
+    assert (finding.instruction.name if finding.instruction else "", finding.frame.line) == ("of_table", line)
+
+
+COMBINED = """HloModule combined, is_scheduled=true, num_partitions=8
+
+ENTRY main {
+  x = f32[65536] parameter(0)
+  y = f32[65536] parameter(1)
+  i = s32[] parameter(2)
+  g = (f32[524288], f32[524288]) all-gather(x, y), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, GLOBAL
+  a = f32[524288] get-tuple-element(g), index=0
+  b = f32[524288] get-tuple-element(g), index=1
+  d = f32[65536] dynamic-slice(a, i), dynamic_slice_sizes={65536}
+  ROOT t = (f32[65536], f32[524288]) tuple(d, b)
+}
+""".replace("GLOBAL", "use_global_device_ids=true")
+
+
+def test_one_array_of_a_combined_all_gather_is_singular() -> None:
+    (finding,) = lint.run(hlo.parse(COMBINED), lint.Config(**support.SAY_ALL, select=("C108",)))
+    assert "(1 array of a combined all-gather)" in finding.message
+
+
 def test_a_quantity_is_told_with_its_bound() -> None:
     """Both with their unit."""
     text = (

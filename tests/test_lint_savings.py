@@ -151,7 +151,7 @@ def test_what_is_reduced_stays_wide(result: str, arrays: int) -> None:
     assert finding.seconds == pytest.approx(spared, rel=0.1)
 
 
-BATCHED = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"
+BATCH_DIMS = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"
 ADAPTER = """HloModule adapter, is_scheduled=true
 
 ENTRY main {
@@ -168,7 +168,7 @@ ENTRY main {
 
 
 def test_an_adapter_is_not_merged_for_few_rows() -> None:
-    text = ADAPTER.replace("BATCHED", BATCHED)
+    text = ADAPTER.replace("BATCHED", BATCH_DIMS)
     finding = only(text.replace("RANK", "8"), "G119")
     assert "rank-8" in finding.message
     assert finding.share > 0.5

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from hlotext.analysis.backend import backend_of
 from hlotext.analysis.call_graph import call_graph
+from hlotext.analysis.devices import devices_of
 from hlotext.analysis.entries import arguments
 from hlotext.cli.common import FORMAT, Inputs, which_option, write_json
 from hlotext.cli.output import Output, output
 from hlotext.cli.run_totals import ModuleFacts, module_facts
-from hlotext.cli.show_modules import Signature, recompiled, show_modules
+from hlotext.cli.show_modules import Machine, Signature, recompiled, show_modules
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.show_trace import show_trace, trace_json, trace_of
 from hlotext.cli.usage import missing_argument
@@ -120,8 +122,8 @@ def command(
         rows, unknown = [], []
         signatures = []
         for place, (summaries, notes) in inputs.used(_signed):
-            rows += [(place, summary) for summary, _ in summaries]
-            signatures += [(summary.name, signature) for summary, signature in summaries]
+            rows += [(place, summary) for summary, *_ in summaries]
+            signatures += [(summary.name, machine, signature) for summary, machine, signature in summaries]
             unknown += notes
         shown = _DEFAULT_ROWS if limit is None else limit or None
         show_modules(output(), ", ".join(files), rows, [*recompiled(signatures)], unknown, shown)
@@ -144,8 +146,16 @@ def _summaries(modules: tuple[Module, ...]) -> list[ModuleFacts]:
     return list(map(module_facts, modules))
 
 
-def _signed(modules: tuple[Module, ...]) -> list[tuple[ModuleFacts, Signature]]:
-    return [(module_facts(one), tuple((a.label, a.shape) for a in arguments(one))) for one in modules]
+def _signed(modules: tuple[Module, ...]) -> list[tuple[ModuleFacts, Machine, Signature]]:
+    return [
+        (module_facts(one), _machine(one), tuple((a.label, a.shape) for a in arguments(one)))
+        for one in modules
+    ]
+
+
+def _machine(module: Module) -> Machine:
+    backend = backend_of(module)
+    return backend.value if backend is not None else "", devices_of(module).total
 
 
 def _facts(modules: tuple[Module, ...]) -> list[ModuleFacts | InstructionDetails]:

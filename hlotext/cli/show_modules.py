@@ -39,15 +39,24 @@ def show_modules(
 Signature = tuple[tuple[str, str], ...]
 """Names and shapes of a module's arguments."""
 
+Machine = tuple[str, int | None]
+"""The platform that a module is for, empty if unknown, and its number of devices, None if unknown."""
 
-def recompiled(modules: Iterable[tuple[str, Signature]]) -> Iterator[str]:
-    """A line for each function that was compiled more than once for other shapes, with the arguments that differ."""
-    groups: dict[tuple[str, tuple[str, ...]], list[tuple[str, ...]]] = {}
-    for name, signature in modules:
-        groups.setdefault((name, tuple(label for label, _ in signature)), []).append(
+
+def recompiled(modules: Iterable[tuple[str, Machine, Signature]]) -> Iterator[str]:
+    """A line for each function that was compiled more than once for other shapes, with the arguments that differ.
+
+    Builds for other platforms or other numbers of devices are not counted together, since nothing was compiled again.
+    """
+    groups: dict[tuple[str, Machine, tuple[str, ...]], list[tuple[str, ...]]] = {}
+    for name, machine, signature in modules:
+        groups.setdefault((name, machine, tuple(label for label, _ in signature)), []).append(
             tuple(shape for _, shape in signature)
         )
-    for (name, labels), rows in groups.items():
+    machines: dict[str, set[Machine]] = {}
+    for name, machine, _ in groups:
+        machines.setdefault(name, set()).add(machine)
+    for (name, machine, labels), rows in groups.items():
         shapes = [list(dict.fromkeys(column)) for column in zip(*rows, strict=True)]
         differing = [(label, own) for label, own in zip(labels, shapes, strict=True) if len(own) > 1]
         if differing:
@@ -57,10 +66,17 @@ def recompiled(modules: Iterable[tuple[str, Signature]]) -> Iterator[str]:
                 if len(differing) > 1
                 else ""
             )
+            where = f" ({_machine_text(machine)})" if len(machines[name]) > 1 else ""
             yield (
-                f"{name} was compiled {len(rows)} times, for {len(own)} shapes of {label}: {', '.join(own[:_SHAPES])}"
+                f"{name}{where} was compiled {len(rows)} times, for {len(own)} shapes of {label}: {', '.join(own[:_SHAPES])}"
                 f"{f' and {len(own) - _SHAPES} more' if len(own) > _SHAPES else ''}{others}"
             )
+
+
+def _machine_text(machine: Machine) -> str:
+    platform, devices = machine
+    count = pluralize(devices, "device") if devices is not None else "unknown devices"
+    return f"{platform or 'unknown platform'}, {count}"
 
 
 _SHAPES = 6

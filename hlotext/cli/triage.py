@@ -159,7 +159,7 @@ def _facts(found: triage.Triage) -> list[tuple[str, str]]:
         facts.append(("" if number else "shown once", f"{place} is the same module as {same}"))
     if len(found.repeated) > _REPEATED:
         facts.append(("", f"{len(found.repeated) - _REPEATED:,} more texts repeat modules of the dumps"))
-    again = list(recompiled((one.name, one.arguments) for one in found.modules))
+    again = list(recompiled((one.name, (one.platform, one.devices), one.arguments) for one in found.modules))
     facts += [("" if number else "recompiled", told) for number, told in enumerate(again[:_REPEATED])]
     if len(again) > _REPEATED:
         facts.append(("", f"{len(again) - _REPEATED:,} more functions"))

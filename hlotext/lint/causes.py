@@ -15,6 +15,7 @@ import attrs
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
 from hlotext.lint.config import Config
+from hlotext.lint.helpers import fusions_around
 from hlotext.lint.proof import is_avoidable
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -79,7 +80,7 @@ def _joined(places: Sequence[Place], config: Config, context: Context) -> Findin
     rule, report, first = min(places, key=lambda place: _cheapness(place[2]))
     others = [finding for *_, finding in places if finding is not first]
     seconds, peak = (
-        _sum(f.seconds for *_, f in places),
+        _no_longer(_sum(f.seconds for *_, f in places), places, context),
         _bounded(_saved_peak(places, context), places, context),
     )
     prices = context.prices if seconds is not None else None
@@ -133,6 +134,21 @@ def _bounded(saved: int | None, places: Sequence[Place], context: Context) -> in
     changed = {one for _, report, _ in places for one in (report.instruction, *report.spares)}
     most = context.most_saved(changed)
     return saved if most is None else min(saved, most)
+
+
+def _no_longer(seconds: float | None, places: Sequence[Place], context: Context) -> float | None:
+    """A saving of time, at most the step; where places cover the same instructions, at most the time of all of these."""
+    if not seconds or not (prices := context.prices).step:
+        return seconds
+    seconds = min(seconds, prices.step)
+    covered = [one for _, report, _ in places for one in report.covers]
+    if len(covered) == len(set(covered)):
+        return seconds
+    named = (one[0] if isinstance(one, tuple) else one for _, report, _ in places for one in report.spares)
+    own = (report.instruction for _, report, _ in places if report.instruction is not None)
+    # The time of an instruction inside a fusion is that of the fusion.
+    wholes = {(*fusions_around(one, context), one)[0] for one in (*covered, *named, *own)}
+    return min(seconds, prices.together(wholes))
 
 
 def _part(peak_bytes: int, peak: int | None) -> float:

@@ -8,7 +8,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext import cost, lint, memory
-from hlotext.analysis import Backend, backend_of, call_graph, chip_or_default
+from hlotext.analysis import Backend, backend_of, call_graph, chip_or_default, devices_of
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.entries import arguments
 from hlotext.cost import TrafficTotal
@@ -63,6 +63,8 @@ class Examined:
     findings: tuple[Finding, ...]
     arguments: tuple[tuple[str, str], ...] = ()
     """Names and shapes of the arguments; for a recompiled function, only those with a different shape."""
+    devices: int | None = None
+    """Number of devices that the module is for, or None if unknown."""
 
     @property
     def is_at_least(self) -> bool:
@@ -134,6 +136,7 @@ def _examined(
         layers=layers,
         findings=tuple(finding.detached() for finding in found),
         arguments=tuple((one.label, one.shape) for one in arguments(module)),
+        devices=devices_of(module).total,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from hlotext.analysis import Communication, byte_text
+from hlotext.analysis.formatting import pluralize
 from hlotext.dumps.collectives.places import is_by_hand
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
@@ -70,7 +71,11 @@ class GatherThenSlice(Rule):
                 continue
             if not is_worth_time(one.start, context, self.min_percent / needless):
                 continue
-            of_them = f" ({len(cut)} arrays of a combined all-gather)" if whole < one.result_bytes else ""
+            of_them = (
+                f" ({pluralize(len(cut), 'array')} of a combined all-gather)"
+                if whole < one.result_bytes
+                else ""
+            )
             yield Report(
                 one.start,
                 f"all-gather of {byte_text(whole)}{of_them}, only {100 * part:.3g} % of which is used",

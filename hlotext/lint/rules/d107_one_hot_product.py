@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from hlotext.analysis import Backend, memory_space
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
@@ -48,7 +50,8 @@ class OneHotProduct(Rule):
                         break  # a TPU adds scattered rows one after the other, and a matmul many at once
                     if found.is_diagonal and _is_of_second_derivative(product.dot):
                         break  # differentiation multiplies all directions, and no edit of the matmul parts them
-                    yield _report(product, side, found, priced, context)
+                    report = _report(product, side, found, priced, context)
+                    yield attrs.evolve(report, origin=_origin(product, side))
                     break
                 if found is None and (joined := _of_part(product, side, priced, context)) is not None:
                     yield joined
@@ -68,6 +71,15 @@ class OneHotProduct(Rule):
         for convolution in context.census.by_opcode.get("convolution", ()):
             if convolution not in dots:
                 yield from _of_diagonal_kernel(convolution, context)
+
+
+def _origin(product: Product, side: int) -> Instruction | None:
+    """Where the program makes a selecting matrix, for a matmul without frames: a gradient's other operand has those of the
+    loss. None for a matmul that has its own."""
+    if product.dot.innermost_frame is not None or product.whole.innermost_frame is not None:
+        return None
+    made = (product.origins[side].instruction, product.operands[side].instruction)
+    return next((one for one in made if one.innermost_frame is not None), None)
 
 
 def _report(

@@ -17,7 +17,7 @@ from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.rounds import Purity, parts_of, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.selectors import selector, written
-from hlotext.lint.values import Value, consumers, source
+from hlotext.lint.values import Value, consumers, formula, source
 from hlotext.lint.wording import sizes
 
 _LEAST, _LEAST_NARROW = 16, 2
@@ -39,6 +39,7 @@ class ProductOrder(Rule):
         every = products(context)
         found = {(one.dot, one.value.fusions): one for one in every}
         uses: dict[Product, list[_Use]] = {}
+        counted: set[Product] = set()
         for outer in every:
             for side in (0, 1):
                 origin = outer.origins[side]
@@ -47,9 +48,9 @@ class ProductOrder(Rule):
                     uses.setdefault(inner, []).append((outer, side))
                 if (report := of_sum(outer, side, found, context)) is not None:
                     yield report
-                if (report := _of_repeated_rows(outer, side, every, context)) is not None:
+                if (report := _of_repeated_rows(outer, side, every, counted, context)) is not None:
                     yield report
-                if (report := _of_broadcast_rows(outer, side, every, context)) is not None:
+                if (report := _of_broadcast_rows(outer, side, every, counted, context)) is not None:
                     yield report
         for inner, outers in uses.items():
             if (
@@ -130,12 +131,12 @@ def _is_split(outer: Product) -> bool:
 
 
 def _of_repeated_rows(
-    product: Product, side: int, every: Sequence[Product], context: Context
+    product: Product, side: int, every: Sequence[Product], counted: set[Product], context: Context
 ) -> Report | None:
     """The rows of a table, taken many times each, are multiplied after the gather: once would do for each row.
 
-    With it go the products of its gradient, which then are of the table's rows likewise.
-    Not on TPU, where the gather is the dear part and the product hides behind it.
+    With it go the products of its gradient, which then are of the table's rows likewise: each once (`counted`), since layers
+    that share a matrix share them. Not on TPU, where the gather is the dear part and the product hides behind it.
     """
     made = product.origins[side]
     gather = made.instruction
@@ -152,10 +153,13 @@ def _of_repeated_rows(
     rows, times = taken.element_count // row, taken.element_count / table.element_count
     if row != product.summed or rows != (product.rows if side == 0 else product.columns) or rows == row:
         return None
-    after = [one for one in every if one is not product and _is_gradient(one, gather, rows, row)]
+    matrix = product.origins[1 - side]
+    after = [one for one in every if one is not product and _is_gradient(one, made, matrix, rows, row)]
     readers = {user.instruction for user, _ in consumers(made, SAME)} - {product.dot}
-    if 1 / times > _HALF or not readers.issubset(one.dot for one in after):
+    if 1 / times > _HALF or product in counted or not readers.issubset(one.dot for one in after):
         return None
+    after = [one for one in after if one not in counted]
+    counted.update((product, *after))
     array = written(product.operands[side])
     wholes = dict.fromkeys([product.whole, *(one.whole for one in after)])
     less = _moved_less(product, array, [one for one in after if one.dot in readers], context)
@@ -206,18 +210,38 @@ def _takes_rows(gather: Instruction, table: Shape) -> bool:
     )
 
 
-def _is_gradient(other: Product, gather: Instruction, rows: int, row: int) -> bool:
-    """True for the products of a gradient: gathered rows summed over, or rows that are scattered back to the table."""
-    table = gather.operands[0].shape
+def _is_gradient(other: Product, gather: Value, matrix: Value, rows: int, row: int) -> bool:
+    """True for the products of a gradient: of the matrix, which sums over the same gathered rows, and of these rows, which
+    the same matrix multiplies, and which are scattered back to where they were gathered.
+
+    Other layers gather rows of other tables and multiply them by other matrices; where layers share a matrix, what is
+    sent along edges is gathered at one end, and scattered to the other.
+    """
+    table = gather.instruction.operands[0].shape
     if table is None:
         return False
     if rows == other.summed * other.batch:
-        made = [origin.instruction for origin in other.origins]
-        return any(one.opcode == "gather" and one.operands[0].shape == table for one in made)
+        return any(
+            origin.instruction.opcode == "gather"
+            and all(map(_is_same, origin.operands()[:2], gather.operands()[:2]))
+            for origin in other.origins
+        )
     if other.batch != 1 or rows not in (other.rows, other.columns) or row not in (other.rows, other.columns):
         return False
-    users = {user.instruction for user, _ in consumers(other.value, SAME)}
-    return bool(users) and all(one.opcode == "scatter" and _is_table(one, table) for one in users)
+    if not any(_is_same(origin, matrix) for origin in other.origins):
+        return False
+    users = {user for user, _ in consumers(other.value, SAME)}
+    return bool(users) and all(
+        user.instruction.opcode == "scatter"
+        and _is_table(user.instruction, table)
+        and _is_same(user.operands()[1], gather.operands()[1])
+        for user in users
+    )
+
+
+def _is_same(one: Value, other: Value) -> bool:
+    one, other = source(one, SAME), source(other, SAME)
+    return one == other or formula(one) == formula(other)
 
 
 def _is_table(scatter: Instruction, table: Shape) -> bool:
@@ -225,7 +249,7 @@ def _is_table(scatter: Instruction, table: Shape) -> bool:
 
 
 def _of_broadcast_rows(
-    product: Product, side: int, every: Sequence[Product], context: Context
+    product: Product, side: int, every: Sequence[Product], counted: set[Product], context: Context
 ) -> Report | None:
     """Rows that were broadcast or gathered, such as all pairs of rows side by side or those of both ends of edges, are
     multiplied: once would do for each row. With it go the products of its gradient."""
@@ -254,10 +278,14 @@ def _of_broadcast_rows(
     after = _gradients(product, side, rows, array, every) if gathered else []
     if gathered and context.backend is Backend.TPU and not after:
         return None  # gathering rows of the wider matmuls takes as long as multiplying
+    if product in counted:
+        return None
     between = _between(after, array)
     readers = {product.whole, *between, *(one.whole for one in after)}
     if array is not None and (array.opcode == "parameter" or not readers.issuperset(_readers(array))):
         array, after, between = None, [], []
+    after = [one for one in after if one not in counted]
+    counted.update((product, *after))
     prices, runs = context.prices, context.runs(product.whole)
     # What is left reads the rows that were not gathered, and reads or writes what they are multiplied to, unless that is
     # computed where it is used.
