@@ -261,7 +261,7 @@ def _data(place: str | os.PathLike[str] | bytes | IO[str] | IO[bytes]) -> tuple[
     """What is read, a program in another language as a proto, and its name."""
     inputs = _syntax.source.inputs
     if isinstance(place, str) and _text_or_path(place) == "text" and not _exists(place):
-        raise inputs.InputError("this is a text and no path: hlotext.parse reads it")
+        raise inputs.InputError("this is text, not a path; use hlotext.parse(text)")
     if isinstance(place, str | os.PathLike) and os.path.isdir(place):
         raise inputs.InputError(f"{os.fspath(place)} is a directory: hlotext.dumps.open reads a dump folder")
     data, name = (

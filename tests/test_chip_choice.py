@@ -175,7 +175,7 @@ def test_similar_names_are_suggested() -> None:
         module.entry[f"{name}x"]
     with pytest.raises(KeyError, match="no attribute is named metadat; did you mean `metadata`"):
         module.entry.root.attributes["metadat"]
-    with pytest.raises(hlo.HloSyntaxError, match=r"hlotext\.load reads a file: this is a path"):
+    with pytest.raises(hlo.HloSyntaxError, match=r"this is a path; use hlotext\.load"):
         hlo.parse(str(V5E))
     with pytest.raises(hlo.HloSyntaxError, match="did you mean `HloModule`"):
         hlo.parse("xHloModule m")

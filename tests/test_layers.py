@@ -48,7 +48,17 @@ FLOORS = (
 )
 """Rooms from the ground up; every other room stands above all of these."""
 INNER_FLOORS = {
-    "ir": ("errors", "spelling", "lazy_imports", "gc_control", "caches", "values", "tables", "nodes"),
+    "ir": (
+        "errors",
+        "spelling",
+        "foreign_names",
+        "lazy_imports",
+        "gc_control",
+        "caches",
+        "values",
+        "tables",
+        "nodes",
+    ),
     "syntax": (
         *("source", "language", "hints", "literals", "reading", "checks", "module_checks"),
         *("linking", "fast", "recovery", "lazy"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,8 +12,9 @@ from typing import Any
 import pytest
 
 import hlotext as hlo
-from hlotext import cost, diff, layout, lint, memory
+from hlotext import cost, diff, layout, lint, memory, rewrite
 from hlotext.analysis.meant import meant_instruction, names_meant
+from hlotext.ir.foreign_names import FOREIGN
 from hlotext.ir.spelling import did_you_mean, text_or_path
 from tests.cli_support import run
 
@@ -135,7 +139,7 @@ def test_a_text_is_told_from_a_path(value: str, kind: str) -> None:
     assert text_or_path(value) == kind
     with pytest.raises(TypeError, match="hlotext.parse" if kind == "text" else "hlotext.load"):
         cost.analyze(value)  # type: ignore[arg-type]
-    with pytest.raises(hlo.InputError, match="no path" if kind == "text" else "does not exist"):
+    with pytest.raises(hlo.InputError, match="not a path" if kind == "text" else "does not exist"):
         hlo.load(value)
 
 
@@ -150,6 +154,27 @@ STEP = "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4
 @pytest.mark.parametrize(
     ("call", "said"),
     [
+        (lambda m: wrong(m).entry_computation, "did you mean `.entry`?"),
+        (
+            lambda m: wrong(m.entry).root_instruction,
+            "'Computation' object has no attribute 'root_instruction'; did you mean `.root`?",
+        ),
+        (lambda m: wrong(m.entry.root).operand, "did you mean `.operands`?"),
+        (lambda m: wrong(m.entry.root.shape).dtype, "did you mean `.element_type`?"),
+        (lambda m: rewrite.apply_rules(m, wrong("negate($x) => $x")), "use [hlotext.rewrite.rule(text)]"),
+        (
+            lambda m: rewrite.apply_rules(m, wrong(["negate($x) => $x"])),
+            "it contains str; hlotext.rewrite.rule(text)",
+        ),
+        (lambda m: rewrite.Pipeline(wrong("dce")).run(m), "parse_passes(text) returns one"),
+        (lambda m: rewrite.Pipeline(wrong(["dce"])).run(m), "but it contains str"),
+        (lambda m: hlo.tables.tables_of(m, "all")["collectivs"], "did you mean `collectives`?"),
+        (
+            lambda m: hlo.parse_instruction("t = f32[4] transpose(p), dimensions={0}").attributes.update(
+                dimensions="{x}"
+            ),
+            "expected a list of integers as dimensions of t, not '{x}'",
+        ),
         (lambda m: m.instruction(0), "a name is a string, not int"),
         (lambda m: m.entry[0], "a name is a string, not int"),
         (lambda m: m.find(None), "a name is a string, not NoneType"),
@@ -171,9 +196,33 @@ STEP = "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4
 )
 def test_values_of_another_type(call: Callable[[Any], object], said: str) -> None:
     """The message says what was expected and what makes it; an attribute that a wrong value lacks would tell nobody."""
-    with pytest.raises((TypeError, KeyError, ValueError, OSError)) as caught:
+    with pytest.raises((TypeError, KeyError, ValueError, OSError, AttributeError)) as caught:
         call(hlo.parse(STEP))
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [hlo.Module, hlo.Computation, hlo.Instruction, hlo.Shape])
+def test_names_of_xla(kind: type) -> None:
+    """None of them hides a name of ours, each proposes one that exists, and they are no attributes to anybody."""
+    module = hlo.parse(STEP)
+    value = {"Module": module, "Computation": module.entry, "Instruction": module.entry.root}.get(
+        kind.__name__, module.entry.root.shape
+    )
+    for name, meant in FOREIGN[kind.__name__].items():
+        assert not hasattr(value, name)
+        assert not hasattr(kind, name)
+        assert not any(name in vars(base) for base in kind.__mro__[1:])
+        assert hasattr(value, re.split(r"[.(\[]", meant)[0])
+        with pytest.raises(AttributeError, match=re.escape(f"did you mean `.{meant}`?")) as caught:
+            getattr(value, name)
+        assert caught.value.name is None  # Python proposes nothing else
+    assert str(copy.deepcopy(module)) == str(pickle.loads(pickle.dumps(module))) == str(module)
+
+
+def test_a_name_of_xla_in_a_computation_that_nobody_has_read(tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_text(STEP)
+    with pytest.raises(AttributeError, match=r"'Computation' object .* did you mean `\.root`\?"):
+        assert wrong(hlo.load(tmp_path / "m.txt", lazy=True).entry).root_instruction
 
 
 def test_one_code_is_a_selection() -> None:

@@ -259,3 +259,9 @@ def test_what_breaks_a_model_is_the_modules_fault_only_where_the_verifier_says_s
         raise IndexError("of the model")
     with pytest.raises(refusal, match="own reason"), needs_well_formed(ill, refusal):
         raise refusal("own reason")
+
+
+def test_an_unknown_opcode_is_noted() -> None:
+    """As `cost` notes it: the result is placed, but nobody knows what the operation does."""
+    module = hlo.parse_tolerant("ENTRY e {\n  a = f32[4] parameter(0)\n  ROOT b = f32[4] dott(a)\n}\n").module
+    assert "1 not fully modeled, such as b: opcode dott is unknown" in memory.assign(module, "cpu").notes

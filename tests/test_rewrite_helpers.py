@@ -826,7 +826,7 @@ def test_padding_slices_and_single_dimensions_are_taken_as_numbers() -> None:
     assert str(b.concatenate(x, x, dimensions=1).shape) == "f32[8,8]"
     with pytest.raises(hlo.EditError, match=r"each dimension needs \(low, high\)"):
         b.pad(x, 0.0, padding=[(1,), (0, 0)])
-    with pytest.raises(hlo.EditError, match="expected list of integers as dimensions"):
+    with pytest.raises(hlo.EditError, match="expected a list of integers as dimensions"):
         b.concatenate(x, x, dimensions=True)
 
 

@@ -98,6 +98,12 @@ TEXT = """{text}"""
 def test_fails(hlo):
     assert hlo(TEXT).count("all-gather") == 0
 
+def test_large_fails(hlo):
+    assert not [c for c in hlo(TEXT).collectives("all-gather") if c.result_bytes > 8]
+
+def test_name_fails(hlo):
+    hlo(TEXT).no_such_name
+
 def test_list_fails(hlo):
     assert hlo(TEXT).lint(select="G103").codes == []
     assert not hlo(TEXT).matches("all-gather(_)")
@@ -133,7 +139,10 @@ def test_failures_show_the_instruction(pytester: pytest.Pytester) -> None:
     """The op line, the operation's name and the Python line."""
     pytester.makepyfile(TEST.format(text=WITH_SOURCE))
     result = run_inside(pytester, "-k", "fails")
-    result.assert_outcomes(failed=2)
+    result.assert_outcomes(failed=4)
+    result.stdout.fnmatch_lines(
+        ["*assert not [[]*all-gather(x)*", "*'Hlo' object has no attribute 'no_such_name'*"]
+    )
     result.stdout.fnmatch_lines(
         [
             "*assert 1 == 0*",

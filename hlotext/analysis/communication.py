@@ -37,7 +37,7 @@ class Interconnect(enum.Enum):
     """Between device and host."""
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class Communication:
     """A collective or point-to-point transfer."""
 
@@ -80,6 +80,9 @@ class Communication:
     """Execution count in one run of the module, or None if data-dependent."""
     most_runs: int | None
     """Upper bound on `runs`, assuming that enclosing branches are always taken, or None if a trip count is unknown."""
+
+    def __repr__(self) -> str:
+        return str(self.start)
 
     @property
     def computation(self) -> Computation | None:

@@ -43,7 +43,8 @@ class _Target(click.Choice[str]):
     type=click.Choice(["HloModuleProto", "HloProto", "HloModuleProtoWithConfig"]),
     help=(
         "Message in a .hlo.pb or .hlo.json; XLA's tools read the first two, JAX the first.  [default: the first, or the "
-        "last if the header has replica or partition counts, which only the last can hold]"
+        "last if the header has attributes that only the last can hold, such as num_partitions or "
+        "allow_spmd_sharding_propagation_to_output]"
     ),
 )
 @click.option("--module", "name", metavar="NAME", help="Module to use, if there are several.")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
+import textwrap
 
 import attrs
 import click
@@ -88,6 +91,22 @@ def _steps(found: Agreement) -> str:
     )
 
 
+def _documented(kind: type[Pass]) -> dict[str, str]:
+    """Docstrings of the options of a pass, which only its source has; nothing where that is not there."""
+    try:
+        (top,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return {}
+    return {
+        field.target.id: " ".join(told.value.value.split())
+        for field, told in itertools.pairwise(top.body if isinstance(top, ast.ClassDef) else ())
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(told, ast.Expr)
+        and isinstance(told.value, ast.Constant)
+        and isinstance(told.value.value, str)
+    }
+
+
 def _explain(kind: type[Pass]) -> None:
     click.echo(f"{kind.name}\n\n{inspect.getdoc(kind)}")
     found = AGREEMENT.get(kind.name)
@@ -97,10 +116,13 @@ def _explain(kind: type[Pass]) -> None:
         if newest is None:
             click.echo(f"Not compared with JAX {NEWEST}: no step recorded")
         else:
-            mark = "" if newest.keeps_up else "; not updated for this release"
+            mark = "" if newest.keeps_up else "; too few to rely on the pass for this release"
             click.echo(f"With JAX {NEWEST} in {_steps(newest)} ({NEWEST_DATE}){mark}")
+    told = _documented(kind)
     for field in attrs.fields(kind):
-        click.echo(f"\noption {field.name}={str(field.default).lower()}")
+        default = str(field.default).lower()
+        option = f"option {field.name}" + (f"={default}" if default else "")
+        click.echo(f"\n{option}" + (f": {told[field.name]}" if field.name in told else ""))
     for word, properties in (("requires", kind.requires), ("ensures", kind.ensures)):
         for item in properties:
             click.echo(f"\n{word}: {item}")

@@ -353,8 +353,9 @@ def _split(codes: str | None) -> tuple[str, ...] | None:
 
 
 def _as_code(word: str) -> str:
-    """A code in capitals; a word that is none as it was written."""
-    return word.upper() if word.isalnum() else word
+    """A code, its beginning or `all` in capitals; a word that is none as it was written."""
+    is_code = len(word) == 1 or word.lower() == "all" or any(map(str.isdigit, word))
+    return word.upper() if word.isalnum() and is_code else word
 
 
 def _config(

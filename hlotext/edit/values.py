@@ -24,7 +24,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, with_article
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, AttributeType, Multiplicity
 from hlotext.ir.tables.opcode import AttributeUse, Opcode, Printing
 from hlotext.ir.tables.opcodes import OPCODES, allowed_attributes
@@ -302,7 +302,9 @@ def _attribute(kind: AttributeType, name: str, value: object, where: str, shape:
 
 def _refusal(kind: AttributeType, value: object, where: str, error: Exception) -> EditError:
     why = f": {error}" if isinstance(error, ValueError) and str(error) else ""
-    return EditError(f"expected {kind.words} as {where}, not {shown(value)}{why}")
+    if why.endswith(kind.words):
+        why = ""
+    return EditError(f"expected {with_article(kind.words)} as {where}, not {shown(value)}{why}")
 
 
 _OF_NODES = {

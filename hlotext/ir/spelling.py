@@ -35,6 +35,11 @@ def bare_name(name: object) -> str:
     return name.removeprefix("%")
 
 
+def with_article(words: str) -> str:
+    """Words with `a` or `an` before them."""
+    return f"{'an' if words[:1].lower() in 'aeio' else 'a'} {words}"
+
+
 _ALIKE = 0.66
 """Minimum similarity of a word to a suggestion: two of three letters, in order."""
 _MOST_AS_NEAR = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
+from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.value import mimebundle
 from hlotext.memory import peaks, platforms
 from hlotext.memory.aliases import Buffer, find_buffers
@@ -290,6 +291,7 @@ def _model(
         schedule = flatten(module)
         if schedule.is_assumed:
             notes.append("the module has no schedule; assuming text order")
+        notes += _unknown_opcodes(module)
         flow = analyse(module, aliases)
         if flow.late_bound:
             names = ", ".join(start.name for start in flow.late_bound[:3])
@@ -381,6 +383,13 @@ def _backend(module: Module, platform: str | Backend | None, chip: Chip | None) 
     if found is None:
         raise MemoryModelError("the text does not show the platform; set --platform to cpu, gpu or tpu")
     return found
+
+
+def _unknown_opcodes(module: Module) -> Iterator[str]:
+    """A note on operations of which nothing is known; their results are placed as those of any other."""
+    found = [i for i in module.instructions() if i.opcode not in OPCODES]
+    if found:
+        yield f"{len(found)} not fully modeled, such as {found[0].name}: opcode {found[0].opcode} is unknown"
 
 
 def _rules(backend: Backend, choice: ChipChoice | None, is_timed: bool, notes: list[str]) -> Platform:

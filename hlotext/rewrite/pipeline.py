@@ -42,7 +42,19 @@ class PipelineStep:
 
 
 def _as_tuple(passes: Iterable[Pass]) -> tuple[Pass, ...]:
-    return tuple(passes)
+    """The passes. Raises TypeError for what is no list of passes."""
+    if isinstance(passes, str):
+        raise TypeError(
+            "expected a list of passes, not str; hlotext.rewrite.passes.parse_passes(text) returns one"
+        )
+    if isinstance(passes, Pass):
+        raise TypeError(f"expected a list of passes, not {type(passes).__name__}; use [pass]")
+    found = tuple(passes)
+    for one in found:
+        if not isinstance(one, Pass):
+            what = f"the class {one.__name__}" if isinstance(one, type) else type(one).__name__
+            raise TypeError(f"expected a list of passes, but it contains {what}")
+    return found
 
 
 @attrs.frozen

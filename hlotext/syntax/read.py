@@ -155,7 +155,7 @@ class _Reading:
         elif kind == hints.foreign_text.LOG:
             help = "`hlotext message` explains compiler messages in a log"
         if not kind and text_or_path(text.strip()) == "path":
-            help = "hlotext.load reads a file: this is a path"
+            help = "this is a path; use hlotext.load(path)"
         elif kind and "`" not in kind and ";" not in kind and not help:  # it says no way itself
             help = _READ
         elif not kind:

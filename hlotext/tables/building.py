@@ -16,6 +16,7 @@ from hlotext.dumps.storage import is_archive
 from hlotext.dumps.texts import Which
 from hlotext.ir import gc_control
 from hlotext.ir.nodes.module import release
+from hlotext.ir.spelling import UnknownNameError
 from hlotext.proto import TracedModule
 from hlotext.syntax.source.inputs import read_data
 from hlotext.tables import schema
@@ -78,7 +79,14 @@ def tables_of(
         dispose(several)
     if "passes" in parts:
         parts["passes"] = [passes(one) for one in _compilations(source)]
-    return {name: concatenated(found) if found else empty(name) for name, found in parts.items()}
+    return _Tables({name: concatenated(found) if found else empty(name) for name, found in parts.items()})
+
+
+class _Tables(dict[str, Table]):
+    """Tables by name; of a name that is not there similar ones are suggested."""
+
+    def __missing__(self, name: str) -> Table:
+        raise UnknownNameError("table", name, self.keys)
 
 
 def passes(compilation: Compilation) -> Table:

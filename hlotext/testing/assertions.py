@@ -103,7 +103,7 @@ class Instructions(Sequence[Instruction]):
         return "\n".join([f"{len(self)} instructions", *self.explain()])
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class Collective(Communication):
     """A collective or transfer, and why it is there."""
 

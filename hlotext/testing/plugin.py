@@ -40,6 +40,10 @@ def hlo(request: pytest.FixtureRequest) -> Callable[..., Hlo]:
                 update=update,
             )
 
+    _WithSnapshots.__name__ = _WithSnapshots.__qualname__ = (
+        testing.Hlo.__name__
+    )  # as messages of Python show it
+
     def inspect(value: Any, mesh: Any = None) -> Hlo:
         return _WithSnapshots(testing.module_of(value), mesh, testing.reading.beside(value))
 

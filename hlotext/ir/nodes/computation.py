@@ -8,6 +8,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.errors import EditError
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.raw import NodeState
@@ -88,6 +89,7 @@ _SLOTS = (
 """Those of `Computation`, which has properties for the others."""
 
 
+@with_foreign_names
 class Computation:
     """A computation of a module. Mutable and compared by identity; instructions keep the order of the text."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.spelling import text_or_path
+from hlotext.ir.spelling import text_or_path, with_article
 
 
 def expect_module(value: object) -> None:
@@ -17,15 +17,14 @@ def expect_module(value: object) -> None:
 def expect(value: object, kind: type, hint: str = "") -> None:
     """Raises TypeError for a value of another type; `hint` says how a string becomes one of this type."""
     if not isinstance(value, kind):
-        article = "an" if kind.__name__[0] in "AEIO" else "a"
         more = f"; {hint}" if hint and isinstance(value, str) else ""
-        raise TypeError(f"expected {article} {kind.__name__}, not {type(value).__name__}{more}")
+        raise TypeError(f"expected {with_article(kind.__name__)}, not {type(value).__name__}{more}")
 
 
 _READERS = {
     "text": "; hlotext.parse(text) reads it",
     "path": "; hlotext.load(path) reads a file",
-    "": "; hlotext.load(path) reads a file, hlotext.parse(text) a text",
+    "": "; hlotext.load(path) reads a file, and hlotext.parse(text) reads text",
 }
 
 

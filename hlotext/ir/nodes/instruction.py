@@ -9,6 +9,7 @@ from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMappi
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.errors import EditError
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.async_ops import ROLES, async_starts
 from hlotext.ir.nodes.raw import CallAttributes, NodeHead, NodeState, Place
@@ -81,6 +82,7 @@ class Attributes(TypedAttributes):
         return repr(self._instruction._attributes)
 
 
+@with_foreign_names
 class Instruction:
     """An instruction of a computation, created by parsing or `Computation.add`. Mutable and compared by identity.
 

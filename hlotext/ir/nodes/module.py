@@ -11,6 +11,7 @@ import attrs
 
 from hlotext.ir import gc_control
 from hlotext.ir.errors import EditError
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
@@ -62,6 +63,7 @@ class ModuleAttributes(MutableMapping[str, Any]):
         return repr(self._module._attributes)
 
 
+@with_foreign_names
 @attrs.define(eq=False, repr=False)
 class Module(ModuleMethods):
     """An HLO module. Mutable and compared by identity; `str()` is the source text except for modified lines."""

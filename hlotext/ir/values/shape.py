@@ -9,6 +9,7 @@ import attrs
 
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.errors import UnknownSizeError
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.values.types import BUFFER, OPAQUE, TOKEN, TUPLE, ElementType
 from hlotext.ir.values.value import Value, mimebundle
 
@@ -112,6 +113,7 @@ class Layout(Value):
         return "".join(out)
 
 
+@with_foreign_names
 @attrs.frozen(cache_hash=True, repr=False, unsafe_hash=True)
 class Shape:
     """The type of an HLO value: an array, a tuple of shapes, a token, an opaque value or a buffer.

@@ -27,6 +27,22 @@ DRIVERS: Mapping[str, type[Driver]] = {
 """Ways by which rules come to instructions, by name."""
 
 
+def _expect_rules(rules: object) -> Sequence[RewriteRule]:
+    """The rules as a list. Raises TypeError for what is no list of rules."""
+    if isinstance(rules, str):
+        raise TypeError("expected a list of rules, not str; use [hlotext.rewrite.rule(text)]")
+    if isinstance(rules, RewriteRule):
+        raise TypeError("expected a list of rules, not one rule; use [rule]")
+    if not isinstance(rules, Iterable):
+        raise TypeError(f"expected a list of rules, not {type(rules).__name__}")
+    found = list(rules)
+    for one in found:
+        if not isinstance(one, RewriteRule):
+            hint = "; hlotext.rewrite.rule(text) makes one" if isinstance(one, str) else ""
+            raise TypeError(f"expected a list of rules, but it contains {type(one).__name__}{hint}")
+    return found
+
+
 def apply_rules(
     module: Module,
     rules: Sequence[RewriteRule],
@@ -78,8 +94,10 @@ def apply_rules(
             them.
         PassLimitError: Rules that are applied once would make the module too large.
         ValueError: The driver or another choice is unknown.
+        TypeError: `rules` is not a list of rules.
     """
     expect_module(module)
+    rules = _expect_rules(rules)
     if driver not in DRIVERS:
         raise ValueError(f"driver must be one of {', '.join(DRIVERS)}, not {driver}")
     if on_refused not in ("warn", "raise"):

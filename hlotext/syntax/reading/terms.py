@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hlotext.findings.errors import TermError
 from hlotext.ir.caches import text_cache
+from hlotext.ir.tables.attributes import ATTRIBUTES
 from hlotext.syntax.language import grammar
 from hlotext.syntax.language.grammar import attribute_rules, header_attribute_rules
 from hlotext.syntax.reading import tables
@@ -123,6 +124,14 @@ def read(rule: str, text: str) -> Any:
     return value
 
 
+@functools.cache
+def _words() -> dict[str, str]:
+    """Types of attribute values in words, by the grammar's rules; not those that are described by a class."""
+    return {
+        kind.rule: kind.words for kind in (row.kind for row in ATTRIBUTES.values()) if kind.words.islower()
+    }
+
+
 @text_cache(1 << 16)
 def _read(rule: str, text: str) -> Any:
     """The same; what is wrong is given, and remembered too: broken lines are read more than once."""
@@ -135,4 +144,4 @@ def _read(rule: str, text: str) -> Any:
     except lark.exceptions.UnexpectedInput as error:
         position: int | None = error.pos_in_stream
         end = len(text) if position is None or position < 0 else position
-        return TermError(f"cannot read this {rule}", end)
+        return TermError(f"cannot read this {_words().get(rule, rule.replace('_', ' '))}", end)

@@ -143,7 +143,10 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
             with open(path, "rb", opener=_open) as file:
                 return _all(file, path), path
         except IsADirectoryError:
-            raise InputError(f"{path} is a directory") from None
+            raise InputError(
+                f"{path} is a directory; give a file in it (the final HLO of a dump is in *after_optimizations.txt, for TPU "
+                "in *after_codegen.txt)"
+            ) from None
         except FileNotFoundError:
             raise missing(path) from None
         except InputError:
