@@ -8,11 +8,10 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.spelling import nearest, suggestion
 from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.syntax.source.limits import MAX_COMPARED_WORDS
 
 _MOST = 3
 """Names that a message suggests."""
-_MOST_COMPARED = 10_000
-"""Names that a wanted one is compared with."""
 
 
 def meant_instruction(module: Module, name: str) -> Instruction | None:
@@ -62,7 +61,7 @@ class NamesMeant:
                 self._holding[name] = None
                 if len(self._holding) == _MOST:
                     break
-            elif len(self._others) < _MOST_COMPARED:
+            elif len(self._others) < MAX_COMPARED_WORDS:
                 self._others[name] = None
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from hlotext.analysis import Backend, byte_text
 from hlotext.analysis.formatting import pluralize
@@ -45,64 +45,86 @@ def gathered_windows(context: Context) -> Iterator[Report]:
         readers = {user.writer for user, _ in consumers(Value(array), SAME)}
         readers_found = [every[one] for one in every if one in readers]
         if len(readers_found) == len(readers):
-            yield from _report(array, whole.instruction, readers_found, context)
+            yield from _of_products(array, whole.instruction, readers_found, context)
 
 
-def _report(
-    array: Instruction, whole: Instruction, readers: list[Product], context: Context
+def _of_products(
+    array: Instruction, whole: Instruction, readers: Sequence[Product], context: Context
 ) -> Iterator[Report]:
-    count = elements_of(array.shape) // max(1, elements_of(whole.shape))
-    if count < _LEAST or any(one.batch != 1 for one in readers):
+    """Windows that are written for matmuls."""
+    if any(one.batch != 1 for one in readers):
         return
-    prices = context.prices
-    saved = prices.together({array, *(one.whole for one in readers)})
-    for one in readers:
-        least = prices.own_least.get(one.whole)
-        other = sum(size_of(operand.shape) for operand in one.whole.operands) - size_of(array.shape)
-        read = prices.reading(size_of(whole.shape) + max(0, other) + size_of(one.dot.shape))
-        saved -= max((least.compute or 0.0) if least is not None else 0.0, read) * context.runs(one.whole)
-    if saved > 0:
-        yield Report(
-            array,
-            f"overlapping windows are gathered into an array of {byte_text(size_of(array.shape))}"
-            f"{times(context.runs(array))}, {count:,} times the size of the array that they are taken from, for "
-            f"{'a matmul' if len(readers) == 1 else pluralize(len(readers), 'matmul')}",
-            "use a convolution (jax.lax.conv_general_dilated, jnp.convolve): it reads the windows from the array itself",
-            2 * size_of(array.shape) * context.runs(array),
-            seconds=saved,
-            spares={array: 1.0},
-            covers=frozenset({array, *(one.whole for one in readers)}),
+    moved = {
+        one.whole: max(
+            0, sum(size_of(operand.shape) for operand in one.whole.operands) - size_of(array.shape)
         )
+        + size_of(one.dot.shape)
+        for one in readers
+    }
+    yield from _report(
+        array,
+        whole,
+        moved,
+        "for a matmul" if len(readers) == 1 else f"for {pluralize(len(readers), 'matmul')}",
+        "use a convolution (jax.lax.conv_general_dilated, jnp.convolve): it reads the windows from the array itself",
+        context,
+    )
 
 
 def _of_sums(array: Instruction, whole: Instruction, context: Context) -> Iterator[Report]:
     """Windows that are written only to be reduced."""
-    count = elements_of(array.shape) // max(1, elements_of(whole.shape))
     readers = {user.writer for user, _ in consumers(Value(array), SAME)}
     opcodes = [{part.opcode for part in parts_of(one)} for one in readers]
-    if count < _LEAST or not readers or not all(map(_only_reduce, opcodes)):
+    if not readers or not all(map(_only_reduce, opcodes)):
         return
     others = {operand for one in readers for operand in one.operands} - {array}
     if any(_LEAST * elements_of(one.shape) > elements_of(array.shape) for one in others):
         return  # windows are combined with values of their own for each element, such as scores with a bias by position
-    prices = context.prices
-    saved = prices.together({array, *readers})
-    for one in readers:
+    yield from _report(
+        array,
+        whole,
+        {one: size_of(one.shape) for one in readers},
+        "only to be reduced",
+        "use jax.lax.reduce_window, which reads the windows from the array itself, or add up shifted slices",
+        context,
+        is_proved=False,  # what is computed of each window may need all of it
+    )
+
+
+def _report(
+    array: Instruction,
+    whole: Instruction,
+    moved: Mapping[Instruction, int],
+    purpose: str,
+    remedy: str,
+    context: Context,
+    *,
+    is_proved: bool | None = None,
+) -> Iterator[Report]:
+    """Reports windows that are written, unless they are few, or reading the array instead saves nothing.
+
+    `moved` has the readers, and the bytes that each moves besides the windows.
+    """
+    count = elements_of(array.shape) // max(1, elements_of(whole.shape))
+    if count < _LEAST:
+        return
+    prices, covers = context.prices, frozenset({array, *moved})
+    saved = prices.together(covers)
+    for one, other in moved.items():
         least = prices.own_least.get(one)
-        read = prices.reading(size_of(whole.shape) + size_of(one.shape))
+        read = prices.reading(size_of(whole.shape) + other)
         saved -= max((least.compute or 0.0) if least is not None else 0.0, read) * context.runs(one)
     if saved > 0:
         yield Report(
             array,
             f"overlapping windows are gathered into an array of {byte_text(size_of(array.shape))}"
-            f"{times(context.runs(array))}, {count:,} times the size of the array that they are taken from, only to be "
-            "reduced",
-            "use jax.lax.reduce_window, which reads the windows from the array itself, or add up shifted slices",
+            f"{times(context.runs(array))}, {count:,} times the size of the array that they are taken from, {purpose}",
+            remedy,
             2 * size_of(array.shape) * context.runs(array),
             seconds=saved,
             spares={array: 1.0},
-            covers=frozenset({array, *readers}),
-            is_proved=False,  # what is computed of each window may need all of it
+            covers=covers,
+            is_proved=is_proved,
         )
 
 
