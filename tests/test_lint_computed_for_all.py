@@ -304,6 +304,22 @@ def test_windows_that_are_gathered(other: str, reader: str, help_: str) -> None:
     assert [help_ in one.help for one in reports] == [True] * bool(help_)
 
 
+@pytest.mark.parametrize(("width", "is_said"), [(5, True), (4, False)])
+def test_windows_that_repeat_an_array_few_times_are_cheap(width: int, is_said: bool) -> None:
+    """At the ends of the array there are fewer, so that windows of five elements are 4.99 times its size."""
+    count = 262144 - width + 1
+    sizes = {
+        "262081,64": f"{count},{width}",
+        "262081,256": f"{count},{4 * width}",
+        "262081": f"{count}",
+        "16773184": f"{count * width}",
+    }
+    text = WINDOWS.replace("OTHER", "within").replace("READER", SUM)
+    for old, new in sizes.items():
+        text = text.replace(old, new)
+    assert [one.code for one in found(text, "M114")] == ["M114"] * is_said
+
+
 SHIFTED = """HloModule shifted, is_scheduled=true
 
 ENTRY main {
