@@ -70,8 +70,10 @@ def command(
     """Rank many modules by time, memory and traffic, and list the most valuable repairs.
 
     In a DIR, the final HLO of each compilation is used, and all other modules. Modules are ranked by the minimum time
-    of one run. The most valuable of the provably possible repairs follow, each with its saving, and the contents of
-    memory at the peak. Large costs without such a proof, and findings of unknown saving, are listed separately.
+    of one run. The contents of memory at the peak follow, and the most valuable of the provably possible repairs, each
+    with its saving: ranked by the share of the time of all modules, or of the chip's memory if that is larger. What
+    lowers the peak of a module that does not fit comes first. Large costs without such a proof, and findings of unknown
+    saving, are listed separately.
 
     \b
     Examples:
@@ -245,17 +247,25 @@ def _action_facts(action: triage.Action, chip: str) -> list[tuple[str, str]]:
 
 
 def _saved(action: triage.Action) -> str:
-    parts = [seconds(action.seconds)] if action.seconds else []
-    parts += [f"{byte_text(action.peak_bytes)} of peak memory"] if action.peak_bytes else []
+    first = "its" if len(action.modules) == 1 else "its first module's"
+    parts = []
+    if action.seconds:
+        shares = _shares(action.module_time_share, first, "step", action.time_share, "all modules")
+        parts.append(f"{seconds(action.seconds)} ({shares})")
+    if action.peak_bytes:
+        usable = action.usable_bytes
+        whole = f"the chip's {byte_text(usable)}" if usable else "the largest memory"
+        shares = _shares(action.module_peak_share, first, "peak", action.memory_share, whole)
+        parts.append(f"{byte_text(action.peak_bytes)} of peak memory ({shares})")
+    bound = "at most " if action.is_at_most else ""
     basis = f", estimated for {action.basis}" if action.basis else ""
-    return f"{' and '.join(parts)} ({_shares(action)}){basis}"
+    return f"{bound}{' and '.join(parts)}{basis}"
 
 
-def _shares(action: triage.Action) -> str:
-    """The share of the module, as lint tells it, and of all modules where that is another."""
-    own, of_all = percent(action.share), percent(action.value)
-    where = "its module" if len(action.modules) == 1 else "its first module"
-    return f"{own} of the total" if own == of_all else f"{own} of {where}, {of_all} of all modules"
+def _shares(own: float, first: str, total: str, of_all: float, whole: str) -> str:
+    """The share of the module, as lint tells it, and the one that actions are ranked by where that is another."""
+    mine, all_ = percent(own), percent(of_all)
+    return f"{mine} of the {total}" if mine == all_ else f"{mine} of {first} {total}, {all_} of {whole}"
 
 
 def _command(action: triage.Action, chip: str) -> str:

@@ -29,10 +29,23 @@ class Action:
     """Seconds saved in one run of each module, summed, or None if unknown."""
     peak_bytes: int | None
     """Largest reduction of peak memory in any module, in bytes, or None if unknown."""
+    usable_bytes: int | None
+    """Usable memory of the chip where most of it is saved, or None if unknown, as on CPU."""
+    is_at_most: bool
+    """True if the savings are upper bounds, see `Finding.is_at_most`."""
     value: float
-    """Sort key: the larger of the fractions of the time of all modules and of the largest peak."""
+    """Sort key: the larger of `time_share` and `memory_share`."""
+    time_share: float
+    """The seconds as a fraction of the time of all modules, unknown loops as lint prices them."""
+    memory_share: float
+    """Largest fraction of a chip's usable memory that a module needs less; where that is unknown, of the
+    largest memory or peak of all modules."""
     share: float
     """`Finding.share` in the module where it saves most."""
+    module_time_share: float
+    """Fraction of that module's time."""
+    module_peak_share: float
+    """Fraction of that module's peak."""
     basis: str
     """Chip and trip counts that the seconds are based on."""
     file: str
@@ -54,13 +67,12 @@ def actions_of(modules: Sequence[Examined]) -> tuple[Action, ...]:
 
     What lowers the peak of a module that does not fit goes before the rest: nothing else lets it run.
     """
-    step = sum(module.seconds for module in modules)
-    peak = max((module.peak_bytes or 0 for module in modules), default=0)
+    totals = _Totals.of(modules)
     causes: dict[tuple[object, ...], list[tuple[Examined, Finding]]] = defaultdict(list)
     for module in modules:
         for finding in module.findings:
             causes[_cause(finding)].append((module, finding))
-    found = [(_helps_to_fit(places), _action(places, step, peak)) for places in causes.values()]
+    found = [(_helps_to_fit(places), _action(places, totals)) for places in causes.values()]
     found.sort(
         key=lambda row: (
             not row[1].is_error,
@@ -85,15 +97,43 @@ def _cause(finding: Finding) -> tuple[object, ...]:
     return finding.code, finding.fingerprint or (finding.file, finding.line)
 
 
-def _action(places: Iterable[tuple[Examined, Finding]], step: float, peak: int) -> Action:
-    def value(seconds: float | None, held: int | None) -> float:
-        return max((seconds or 0.0) / step if step else 0.0, (held or 0) / peak if peak else 0.0)
+@attrs.frozen
+class _Totals:
+    """Totals that savings are measured against."""
 
-    ranked = sorted(places, key=lambda pair: -value(pair[1].seconds, pair[1].peak_bytes))
-    first = ranked[0][1]
+    seconds: float
+    """Of one run of each module."""
+    memory: int
+    """Stands for a memory of unknown size, as on CPU: the largest of all peaks and of the other modules' memories."""
+
+    @classmethod
+    def of(cls, modules: Sequence[Examined]) -> _Totals:
+        sizes = [size or 0 for one in modules for size in (one.usable_bytes, one.peak_bytes)]
+        return cls(sum(one.priced_seconds for one in modules), max(sizes, default=0))
+
+    def time_share(self, seconds: float | None) -> float:
+        return _part(seconds or 0.0, self.seconds)
+
+    def memory_share(self, module: Examined, finding: Finding) -> float:
+        """Of the memory that a program may use: a byte of a small device is worth more than one of a large host."""
+        return _part(finding.peak_bytes or 0, module.usable_bytes or self.memory)
+
+    def value(self, module: Examined, finding: Finding) -> float:
+        return max(self.time_share(finding.seconds), self.memory_share(module, finding))
+
+
+def _part(amount: float, whole: float | None) -> float:
+    return min(1.0, amount / whole) if whole else 0.0
+
+
+def _action(places: Iterable[tuple[Examined, Finding]], totals: _Totals) -> Action:
+    ranked = sorted(places, key=lambda pair: -totals.value(*pair))
+    most, first = ranked[0]
     known = [one.seconds for _, one in ranked if one.seconds is not None]
     held = [one.peak_bytes for _, one in ranked if one.peak_bytes is not None]
-    seconds, most = (sum(known) if known else None), max(held, default=None)
+    seconds = sum(known) if known else None
+    fullest = max(ranked, key=lambda pair: totals.memory_share(*pair))
+    of_time, of_memory = totals.time_share(seconds), totals.memory_share(*fullest)
     return Action(
         code=first.code,
         rule=first.rule,
@@ -102,9 +142,15 @@ def _action(places: Iterable[tuple[Examined, Finding]], step: float, peak: int) 
         is_error=any(one.severity is Severity.ERROR for _, one in ranked),
         is_proved=any(one.severity is not Severity.NOTE for _, one in ranked),
         seconds=seconds,
-        peak_bytes=most,
-        value=value(seconds, most),
+        peak_bytes=max(held, default=None),
+        usable_bytes=fullest[0].usable_bytes,
+        is_at_most=any(one.is_at_most for _, one in ranked),
+        value=max(of_time, of_memory),
+        time_share=of_time,
+        memory_share=of_memory,
         share=first.share,
+        module_time_share=_part(first.seconds or 0.0, most.priced_seconds),
+        module_peak_share=_part(first.peak_bytes or 0, most.peak_bytes),
         basis=first.basis,
         file=first.frame.file if first.frame is not None else "",
         line=first.frame.line if first.frame is not None else 0,

@@ -17,6 +17,7 @@ from hlotext.dumps.texts import ModuleFile, compilation_beside, is_final
 from hlotext.findings.errors import brief
 from hlotext.findings.escape import line
 from hlotext.findings.finding import Finding
+from hlotext.lint.price import prices_of
 from hlotext.lint.rule import told
 from hlotext.memory import usage
 from hlotext.semantics.assumed_entry import missing_entry
@@ -63,6 +64,10 @@ class Examined:
     findings: tuple[Finding, ...]
     arguments: tuple[tuple[str, str], ...] = ()
     """Names and shapes of the arguments; for a recompiled function, only those with a different shape."""
+    priced_seconds: float = 0.0
+    """Time of one run as findings are priced: loops of unknown trip count as in `Finding.basis`."""
+    usable_bytes: int | None = None
+    """Main memory of the chip that a program may use, or None if unknown, as on CPU."""
     devices: int | None = None
     """Number of devices that the module is for, or None if unknown."""
 
@@ -136,6 +141,8 @@ def _examined(
         layers=layers,
         findings=tuple(finding.detached() for finding in found),
         arguments=tuple((one.label, one.shape) for one in arguments(module)),
+        priced_seconds=prices_of(module, backend, priced.chip, priced.trips).step,
+        usable_bytes=chip.usable_bytes(MAIN),
         devices=devices_of(module).total,
     )
 
