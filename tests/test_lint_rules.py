@@ -62,6 +62,7 @@ def test_a_part_fires_where_expected_and_nowhere_else(path: Path) -> None:
 def test_each_part_has_a_case() -> None:
     """Of its own, or that of its rule."""
     of_rules = {
+        "masked_slice",
         "duplicate_collective",
         "double_precision",
         "exposed_collective",

@@ -507,6 +507,15 @@ def test_what_a_scan_keeps_is_told_without_its_state() -> None:
     assert finding.peak_bytes == pytest.approx(64 * 3 * 1024 * 4, rel=0.02)
 
 
+def test_memory_of_a_scan_is_found_behind_copies_of_its_zeros() -> None:
+    """The CPU compiler copies one array of zeros into each slot that a scan fills: at the peak both are there."""
+    text = (support.DATA / "lint" / "M116.txt").read_text("utf-8").partition("HloModule silent")[0]
+    zeros = "empty = f32[64,4096]{1,0} broadcast(nothing), dimensions={}"
+    copied = text.replace(zeros, f"{zeros}\n  own = f32[64,4096]{{1,0}} copy(empty)")
+    copied = copied.replace("tuple(zero, x, empty)", "tuple(zero, x, own)")
+    assert only(copied, "M116").peak_bytes == pytest.approx(2 * 64 * 3 * 1024 * 4, rel=0.02)
+
+
 def test_of_few_iterations_only_what_small_arrays_give_again_is_told() -> None:
     """As of the scores of attention in each of some layers; what is as large as its origin is an ordinary choice."""
     text = (support.DATA / "lint" / "M116.txt").read_text("utf-8").partition("HloModule silent")[0]

@@ -71,11 +71,20 @@ class Rounds:
 
 def unmoved(value: Instruction) -> Instruction:
     """The source of a value, looking through copies."""
+    found = value
+    for one in moves(value):
+        found = one
+    return found
+
+
+def moves(value: Instruction) -> Iterator[Instruction]:
+    """A value, what it is a copy of, and so on to its source."""
+    yield value
     for _ in range(_MOST_STEPS):
         if value.opcode not in _SAME or not value.operands:
             break
         value = value.operands[0]
-    return value
+        yield value
 
 
 def in_calls(loop: Instruction) -> Instruction:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import is_computed_again, size_of
-from hlotext.lint.rounds import Rounds, in_calls, unmoved
+from hlotext.lint.rounds import Rounds, in_calls, moves, unmoved
 from hlotext.lint.rule import Context
 from hlotext.lint.training import is_backward
 from hlotext.lint.values import VIEWS, Value, consumers, source
@@ -80,7 +80,9 @@ def memory_of(rounds: Rounds, slot: int) -> list[object]:
     """The writers of a slot's memory, likewise: before the loop, in each iteration, and the loop itself."""
     bodies = [parameter for callee in rounds.loop.called_computations for parameter in callee.parameters]
     first = given_in(rounds.loop, slot)
-    places = written_at(rounds.given[slot]) + (written_at(first) if first is not None else [])
+    places = written_at(rounds.given[slot])
+    if first is not None:
+        places += [*written_at(first), *moves(first)]  # of zeros that fill several slots each has a copy
     return [*places, *((one, (slot,)) for one in (rounds.loop, *bodies))]
 
 
