@@ -335,7 +335,12 @@ def _several(name: str, modules: Sequence[Module]) -> InputError:
 def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
     """Parses as much of the input as possible, collecting all errors, and notes on anything unknown to this release.
 
-    Text never causes an exception. Bytes may also be a proto, as for `parse`.
+    Invalid input never causes an exception: it yields diagnostics and a module of what could be read. Bytes may also be
+    a proto, as for `parse`. Raises TypeError if `text` is neither str nor bytes.
+
+    Args:
+        text: The text or bytes.
+        name: Name of the source in messages.
     """
     try:
         text, modules = _as_text_or_modules(text, name)
@@ -364,8 +369,8 @@ def infer_shape(instruction: Instruction) -> Shape:
 
     Raises:
         ShapeInferenceError: The operands and attributes contradict each other.
-        CannotInfer: The operands and attributes do not determine the shape, and the instruction has none. Both errors
-            are ValueErrors in `infer`.
+        CannotInfer: The operands and attributes do not determine the shape, and the instruction has none. Both are
+            ValueErrors, defined in `hlotext.semantics.infer`.
     """
     return _semantics.infer.infer_shape(instruction)
 

@@ -156,7 +156,7 @@ _DUMPED = re.compile(r"(?:^|[/\\])(?:\d{10,}\.)?module_\d{4,18}\.[^/\\]+$")
 
 @fact
 def age_of(module: Module) -> XlaAge:
-    """Determines the age of the XLA version that wrote a module, from its unedited text alone.
+    """Infers the range of XLA versions that may have written a module, from its text before any edit.
 
     A module that was built or read from a proto is printed for this purpose, and the style of printing is not used as
     evidence. Some evidence is valid for dumped files only, which are recognized by name. See `Compilation.age` for a

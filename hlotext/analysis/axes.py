@@ -113,9 +113,15 @@ def _meshes(module: Module) -> Iterator[tuple[DeviceMesh, MeshSource]]:
 
 
 def axes_of(module: Module, one: Communication, mesh: DeviceMesh | None) -> tuple[str, ...] | None:
-    """Returns the mesh axes of a communication; for a permute, the axis along which all pairs differ.
+    """Returns the mesh axes along which the participants of a communication differ, most major first.
 
-    The result is empty for a single participant, and None if the participants are unknown or match no axes.
+    The result is empty if every device communicates only with itself. Returns None if `mesh` is None, if the
+    participants are unknown, or if they do not form a grid along the axes.
+
+    Args:
+        module: The module.
+        one: A communication of the module.
+        mesh: The device mesh, or None if there is none.
     """
     expect_module(module)
     if mesh is None:

@@ -25,10 +25,10 @@ GPU_FINGERPRINT = "fingerprint_before_lhs"
 
 @fact
 def backend_of(module: Module) -> Backend | None:
-    """Infers the platform that an optimized module was compiled for. Returns None before optimization.
+    """Infers the platform that a module was compiled for, or returns None if the text does not show it.
 
     TPU modules have tiled layouts. The GPU compiler leaves a fingerprint in the header and has its own custom-call
-    targets. An optimized module with neither is for CPU.
+    targets. An optimized module with neither is for CPU. An unoptimized one usually has none of these signs.
     """
     has_gpu_sign = GPU_FINGERPRINT in module.attributes.get("frontend_attributes", {})
     if any(shape.layout is not None and shape.layout.tiles for shape in distinct_shapes(module)):

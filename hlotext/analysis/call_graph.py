@@ -117,7 +117,10 @@ class CallGraph:
         return call.caller if call is not None else None
 
     def use(self, computation: Computation) -> str:
-        """Returns the role of a computation, such as loop body or reducer, at its first call in text order."""
+        """Returns the role of a computation, such as loop body or reducer, at its first call in text order.
+
+        The role is `ENTRY` for the entry computation and `UNUSED` for any other without callers.
+        """
         if computation is self.module.entry:
             return ENTRY
         edges = self.callers.get(computation)
@@ -141,10 +144,13 @@ class CallGraph:
         return found
 
     def with_trips(self, trips: Mapping[str, int]) -> CallGraph:
-        """Returns a copy with the given trip counts, keyed by the name of a loop or its body.
+        """Returns a copy with other trip counts, and with the execution counts that follow from them.
 
-        The given counts override those in the text. Raises ValueError for a name that is neither a loop nor a loop
-        body.
+        Args:
+            trips: Trip counts by the name of a `while` or of its body, overriding those in the text.
+
+        Raises:
+            ValueError: A name is neither a loop nor a loop body.
         """
         bodies = {str(body.name): key for key in self.trips if (body := _body(key)) is not None}
         trips = self.trips_by_body(trips)
@@ -162,7 +168,7 @@ class CallGraph:
         )
 
     def trips_by_body(self, trips: Mapping[str, int]) -> dict[str, int]:
-        """Replaces names of `while` instructions in `trips` with the names of their bodies. Other names are unchanged."""
+        """Returns `trips` with each name of a `while` replaced by that of its body. Other names are unchanged."""
         loops = {
             str(home._instructions[place].name): str(body.name)
             for home, place in self.trips
@@ -172,9 +178,12 @@ class CallGraph:
         return {name if name in bodies else loops.get(name, name): count for name, count in trips.items()}
 
     def most(self, own: Mapping[Computation, int]) -> int | None:
-        """Returns an upper bound on a total over one run of the module, given each computation's share per execution.
+        """Returns an upper bound on the total of a quantity, such as bytes, over one run of the module.
 
-        Conditionals count their most expensive branch. None if a loop of unknown trip count contributes.
+        Conditionals count their largest branch. Returns None if a loop of unknown trip count contributes.
+
+        Args:
+            own: The quantity per execution of each computation, excluding its callees; 0 for those omitted.
         """
         callees = self.callees
         totals: dict[Computation, int] = {}

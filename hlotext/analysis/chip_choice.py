@@ -39,7 +39,7 @@ class ChipChoice:
 
     @property
     def text(self) -> str:
-        """The chip and the reason for choosing it, for output of commands without `--chip`."""
+        """The chip and the reason for choosing it, or all candidates if the chip is only assumed."""
         if self.source == "assumed":
             return f"one of {', '.join(self.candidates)}; assuming {self.chip.name}"
         return str(self)
@@ -84,9 +84,10 @@ def choose_chip(
 def chip_or_default(
     module: Module, given: Chip | None = None, named: Chip | None = None, backend: Backend | None = None
 ) -> ChipChoice:
-    """Chooses a chip as `choose_chip` does, falling back to a default.
+    """Chooses a chip as `choose_chip` does, falling back to the platform's default chip.
 
-    The default is that of the platform, or TPU v5e if the platform is unknown."""
+    If the platform is unknown too, the default is TPU v5e. The arguments are those of `choose_chip`.
+    """
     choice = choose_chip(module, given, named, backend)
     if choice is not None:
         return choice

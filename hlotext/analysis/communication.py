@@ -86,7 +86,7 @@ class Communication:
 
     @property
     def computation(self) -> Computation | None:
-        """The computation that contains `start`."""
+        """The computation that contains `start`, or None if `start` was removed from the module."""
         return self.start.computation
 
     @property
@@ -121,9 +121,13 @@ class Communication:
         return self.wire_bytes_by("ring")
 
     def wire_bytes_by(self, algorithm: Algorithm) -> int | None:
-        """Returns the bytes that each device sends with an `algorithm`, `ring` or `tree`.
+        """Returns the bytes that each device sends per execution, or None if unknown (see `wire_bytes`).
 
-        Raises ValueError for other names.
+        Args:
+            algorithm: `ring` or `tree`.
+
+        Raises:
+            ValueError: The algorithm has another name.
         """
         if algorithm not in ALGORITHMS:
             raise ValueError(f"unknown algorithm {algorithm!r}; known: {', '.join(ALGORITHMS)}")
@@ -141,7 +145,7 @@ class Communication:
 
     @property
     def sent_bytes(self) -> int:
-        """Same as `wire_bytes`, but 0 if unknown."""
+        """Bytes that each device sends per execution (`wire_bytes`), or 0 if unknown."""
         return self.wire_bytes or 0
 
     @property

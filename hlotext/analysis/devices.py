@@ -120,7 +120,10 @@ def _most(instruction: Instruction) -> int:
 
 
 def shardings_of(module: Module) -> Iterator[Sharding]:
-    """Yields the shardings in a module. Tuples are yielded element by element, duplicate attributes once."""
+    """Yields the shardings of instructions, then those in the header; of a tuple sharding, each element.
+
+    A sharding that several instructions share is yielded once.
+    """
     for instruction in census(module).attribute_sets:
         if instruction.sharding is not None:
             yield from instruction.sharding.tuple_elements
@@ -156,10 +159,11 @@ def participant_count(module: Module, instruction: Instruction) -> int | None:
 
 
 def participant_groups(module: Module, instruction: Instruction) -> tuple[tuple[int, ...], ...] | None:
-    """Converts the groups of a collective to global device numbers, for every group mode.
+    """Returns the groups of devices that a collective joins, as global device numbers, for every group mode.
 
-    Device i is replica i // partitions and partition i % partitions. Returns None if there are no
-    groups, if the number of devices is unknown or above 2^20, or if axes do not match the mesh.
+    Device i is replica i // partitions and partition i % partitions. Omitted groups mean one group of all devices.
+    Returns None for permutes and for instructions that are not collectives, if the number of devices is unknown or
+    above 2^20, and if axes do not match the mesh.
     """
     expect_module(module)
     if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:

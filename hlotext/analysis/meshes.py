@@ -82,7 +82,8 @@ class DeviceMesh:
         """Returns the axes along which the devices of each group differ, such as `("dp",)`, most major first.
 
         Sub-axes are written as in XLA: `tp:(1)2` is the more major half of an axis of size 4. The result is empty for
-        groups of one device, and None if the groups do not form a grid along the axes.
+        groups of one device. It is None if the groups do not form a grid along the axes, or have more than 2^20
+        devices.
         """
         if isinstance(groups, ReplicaGroups):
             if groups not in self._known:
@@ -159,9 +160,11 @@ class DeviceMesh:
         return strides[: len(self.sizes)][::-1]
 
     def shift_of(self, pairs: Iterable[Sequence[int]]) -> tuple[str, int] | None:
-        """Returns the axis along which all pairs shift and the distance, such as `("pp", 1)`, or None if they differ.
+        """Returns the axis and the distance by which all pairs shift, such as `("pp", 1)`.
 
-        The distance is taken around the axis in the shorter direction.
+        The distance is taken around the axis in the shorter direction, so it may be negative. Returns None if there
+        are no pairs, if two pairs differ in axis or distance, if a pair differs along no axis or several, or if a device
+        is not in the mesh.
         """
         found: tuple[int, int] | None = None
         for pair in pairs:

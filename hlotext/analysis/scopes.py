@@ -60,7 +60,7 @@ class Scope:
 
     @property
     def is_inherited(self) -> bool:
-        """True if the scope was propagated from another instruction."""
+        """True unless the scope is from the instruction's own metadata."""
         return self.source is not MetadataSource.OWN
 
     def __str__(self) -> str:

@@ -91,7 +91,10 @@ class Shard:
 
     @property
     def padding_fraction(self) -> float | None:
-        """Fraction of all shards that is padding due to uneven division, or None if a size is unknown."""
+        """Fraction of all shards (0 to 1) that is padding due to uneven division.
+
+        None if a size is unknown, if the sharding does not tile the array, or if the module is already partitioned.
+        """
         return (
             padding_fraction_of(self.shape, self.sharding)
             if self.shape is not None and self.sharding is not None and self.problem is None
@@ -115,13 +118,16 @@ def padding_fraction_of(shape: Shape, sharding: Sharding) -> float | None:
 
 
 def argument_shards(module: Module) -> tuple[Shard, ...]:
-    """Returns the shards of the module's arguments, one per array, in order."""
+    """Returns a `Shard` for each array among the module's arguments, in order."""
     expect_module(module)
     return tuple(shard for parameter in module.entry.parameters for shard in shards_of(module, parameter))
 
 
 def result_shards(module: Module) -> tuple[Shard, ...]:
-    """Returns the shards of the module's result, one per array, using the sharding of the root or of each producer."""
+    """Returns a `Shard` for each array in the module's result, in order; empty if the entry has no instructions.
+
+    The sharding is that of the root, or for a root tuple without one, that of each operand.
+    """
     expect_module(module)
     if not len(module.entry):
         return ()
@@ -135,7 +141,10 @@ _NOT_MADE = traits.TUPLES | {"parameter"}
 
 
 def largest_shards(module: Module, count: int) -> tuple[Shard, ...]:
-    """Returns the values with the largest shards, largest first. Arguments and unsharded values are skipped."""
+    """Returns the `count` largest shards of results that have a sharding, in descending order of bytes per device.
+
+    Parameters and tuples are skipped.
+    """
     found = [
         shard
         for instruction in census(module).instructions
@@ -146,7 +155,7 @@ def largest_shards(module: Module, count: int) -> tuple[Shard, ...]:
 
 
 def shards_of(module: Module, instruction: Instruction) -> Iterator[Shard]:
-    """Yields a shard for each array of an instruction's result."""
+    """Yields a `Shard` for each array in an instruction's result; nothing if its shape is unknown."""
     expect_module(module)
     shape = instruction.shape
     if shape is None:

@@ -48,7 +48,7 @@ class Total:
 
 @weighted_cache(65536)
 def array_bytes(shape: Shape) -> tuple[int, int] | None:
-    """Returns the allocated and unpadded bytes of an array, or None if unknown."""
+    """Returns the bytes of an array with and without layout padding, or None if a dimension is unbounded."""
     try:
         return allocated_bytes(shape), unpadded_bytes(shape)
     except LayoutError:

@@ -109,7 +109,10 @@ class RunCost(Cost):
 
     @property
     def mark(self) -> str:
-        """Prefix for displayed totals: empty, `at least` with the number of calls of unknown cost, or `about`."""
+        """Prefix for displayed totals: empty if exact, else `at least `, `at most ` or `about `.
+
+        `at least` names the number of custom calls of unknown cost, if there are any.
+        """
         if self.unknown_calls:
             return (
                 f"at least (excluding {pluralize(len(self.unknown_calls), 'custom call')} of unknown cost) "
@@ -129,7 +132,10 @@ class InstructionCost:
 
 
 class Analysis:
-    """Cost analysis of a module, created by `analyze`. Values are exact integers unless stated otherwise."""
+    """Cost of a module, created by `analyze`: XLA's own totals, and the cost of one run by instruction or scope.
+
+    XLA's totals (`flops`, `transcendentals`, `bytes_accessed`) count loop bodies once; all others scale with trip counts.
+    """
 
     def __init__(
         self,
@@ -150,17 +156,17 @@ class Analysis:
 
     @property
     def flops(self) -> float:
-        """FLOPs as XLA counts them, in float32: loop bodies once, custom calls -1."""
+        """FLOPs as XLA counts them, in float32: each loop body once, -1 for each custom call of unknown cost."""
         return self._counting.figures[self.module.entry][0]
 
     @property
     def transcendentals(self) -> float:
-        """Transcendental operations as XLA counts them: loop bodies once."""
+        """Transcendental operations as XLA counts them, in float32: each loop body once."""
         return self._counting.figures[self.module.entry][1]
 
     @property
     def bytes_accessed(self) -> float:
-        """Bytes accessed as XLA counts them: loop bodies once."""
+        """Bytes accessed as XLA counts them, in float32: each loop body once, -1 for each custom call of unknown cost."""
         return self._counting.figures[self.module.entry][2]
 
     _repr_mimebundle_ = mimebundle
@@ -228,7 +234,7 @@ class Analysis:
         return tuple(omissions)
 
     def as_tpu(self, chip: Chip | str) -> TpuCost:
-        """Returns the result of XLA:TPU's own cost analysis, as `compiled.cost_analysis()` does on TPU. See `tpu`.
+        """Returns the result of XLA:TPU's own cost analysis, as `compiled.cost_analysis()` does on TPU.
 
         Raises ValueError for a chip that is unknown or not a TPU.
         """
@@ -272,7 +278,7 @@ class Analysis:
         return table
 
     def shares(self) -> Sequence[InstructionCost]:
-        """Returns the nonzero costs of instructions in one run, which add up to `run`."""
+        """Returns the cost of each instruction over one run, omitting zeros. The costs add up to `run`."""
         return self._shares
 
     @functools.cached_property
@@ -350,10 +356,8 @@ class Analysis:
     def by_instruction(self) -> dict[Instruction, Cost]:
         """Returns the cost of one run by instruction, most FLOPs first.
 
-        A fusion includes the cost of its body, and the start of an asynchronous operation that of the operation, whose
-        own name is the same in all of them.
-
-        The cost of a body shared by several of them is divided equally.
+        A fusion includes the cost of its body, and an asynchronous start the cost of the operation that it wraps. The
+        cost of a body with several callers is divided equally among them.
         """
         owners: dict[Computation, Counter[Instruction]] = {}
         for computation in reversed(self._counting.callees_first):
@@ -377,7 +381,10 @@ class Analysis:
         return {owner: Cost(*(min(amount, MOST) for amount in total)) for owner, total in ordered}
 
     def by_scope(self) -> dict[Scope, Cost]:
-        """Returns the cost of one run by scope and phase."""
+        """Returns the cost of one run by scope and phase.
+
+        The `source` of each key is None: scopes are merged whether or not they were propagated.
+        """
         found = scopes(self.module)
         # Equal scopes are nearly always one object, and a number is found sooner than a scope.
         sums: dict[int, list[float]] = {}
@@ -400,7 +407,10 @@ class Analysis:
 
     @property
     def recomputed(self) -> float:
-        """FLOPs of one run recomputed for the backward pass (`jax.checkpoint`), identified by `op_name`."""
+        """Fraction (0 to 1) of the FLOPs of one run that are recomputed for the backward pass (`jax.checkpoint`).
+
+        Recomputation is identified by `op_name`. The fraction is 0 if the run has no FLOPs.
+        """
         again = sum(one.flops for scope, one in self.by_scope().items() if scope.phase is Phase.RECOMPUTED)
         return again / self.run.flops if self.run.flops else 0.0
 
@@ -470,10 +480,10 @@ def analyze(
         age: The XLA version whose rules apply: an XlaAge, a date or a jaxlib release ("0.10.2"). None (the default)
             detects it from the module text, or else assumes the newest.
         costs: Costs of custom-call targets (`target_costs`).
-        trips: Trip counts by name of the loop body, overriding those in the text.
+        trips: Trip counts by the name of a `while` or of its body, overriding those in the text.
 
     Raises:
-        ValueError: The age is invalid, or a trip count is given for a computation that is not a loop body.
+        ValueError: The age is invalid, or a name in `trips` is neither a loop nor a loop body.
     """
     return _analysis(module, age_for(module, age), costs, tuple(sorted((trips or {}).items())))
 

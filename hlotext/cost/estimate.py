@@ -161,7 +161,7 @@ class Estimate:
 
     @property
     def counted(self) -> str:
-        """Text listing the fixed costs that the bound includes and excludes."""
+        """Text saying whether the bound includes launch overhead and latency."""
         launch = self.chip.rates.launch
         if launch is None:
             return "excludes launch overhead and latency"
@@ -169,7 +169,7 @@ class Estimate:
 
     @property
     def compiled_for(self) -> str:
-        """The device that the module was compiled for, if known and other than the chip; otherwise empty."""
+        """Name of the platform that the module was compiled for, if it is known and not the chip's; otherwise empty."""
         backend = backend_of(self.module)
         return "" if backend in (None, self.chip.backend) else str(backend.name)
 
@@ -225,7 +225,7 @@ class Estimate:
         """Groups the busy seconds of all units by a key. Units overlap, so the sum may exceed the run time.
 
         Args:
-            key: `scope`, `line`, `caller` or `computation`, as for `Analysis.by`.
+            key: `scope`, `line`, `caller`, `computation` or `instruction`, as for `Analysis.by`.
             only_transfers: Count links and copy engines only.
             depth: Maximum number of names in a scope, or None for all.
 
@@ -332,12 +332,12 @@ def estimate(
         module: The module.
         chip: The chip, or its name. None uses the chip identified in the module text, or else the platform's default.
         mesh: The device mesh. None uses the module's own.
-        trips: Trip counts by name of the loop body, overriding those in the text.
+        trips: Trip counts by the name of a `while` or of its body, overriding those in the text.
         costs: Costs of custom-call targets (`target_costs`).
 
     Raises:
-        ValueError: The chip is unknown, the mesh has the wrong size, or a trip count is given for a computation that is
-            not a loop body.
+        ValueError: The chip is unknown, the mesh has the wrong size, or a name in `trips` is neither a loop nor a loop
+            body.
     """
     if chip is None:
         row = chip_or_default(module).chip

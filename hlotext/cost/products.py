@@ -53,7 +53,7 @@ def matrix_products(module: Module) -> tuple[MatrixProduct, ...]:
 def product_sizes(product: Instruction) -> tuple[int, int, int, int] | None:
     """Returns batch, m, n and k of a dot, a matmul library call, or a convolution that is a matrix product.
 
-    Returns None for any other instruction, and if the sizes are inconsistent.
+    Returns None for any other instruction, and if a size is unknown or 0 or an attribute names no dimension.
     """
     if len(product.operands) < 2:
         return None

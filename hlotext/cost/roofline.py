@@ -47,7 +47,7 @@ class Bound(enum.Enum):
 
 @attrs.frozen
 class LowerBound:
-    """Lower bound on the time of one execution of an instruction, by resource."""
+    """Lower bound on the time of one execution of an instruction, in seconds by resource."""
 
     flops: float
     bytes: float

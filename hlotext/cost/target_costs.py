@@ -67,7 +67,11 @@ class Formula:
         return cls(text, tree)
 
     def value(self, instruction: Instruction) -> float:
-        """Evaluates the formula for a call. Raises CannotCountError if it refers to a missing operand or result."""
+        """Evaluates the formula for a custom call.
+
+        Raises CannotCountError if the formula refers to a missing operand or result, cannot be evaluated (as for a
+        division by zero), or is negative or too large.
+        """
         try:
             found = float(_value(self._tree, _arrays(instruction)))
         except IndexError as error:

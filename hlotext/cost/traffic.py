@@ -47,10 +47,10 @@ class CollectiveTraffic:
 
     @property
     def total(self) -> int | None:
-        """Bytes that a device sends over all executions.
+        """Bytes that a device sends over all executions, or None if the bytes per execution are unknown.
 
-        If execution counts are unknown, conditionals count their maximum, and loops of unknown trip count one
-        iteration.
+        If the execution count is unknown, branches of conditionals are assumed to be taken, and loops of unknown trip
+        count to run once.
         """
         most = self.communication.most_runs if self.runs is None else self.runs
         return None if self.sent is None else self.sent * (1 if most is None else most)

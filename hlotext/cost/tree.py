@@ -29,7 +29,7 @@ class ScopeCost:
         return sorted(self.children.values(), key=lambda node: (-node.flops, -node.bytes_accessed, node.name))
 
     def add(self, cost: Cost, phase: Phase | None) -> None:
-        """Adds a cost to this scope."""
+        """Adds a cost to the totals of this scope, and its FLOPs to those of a phase."""
         self.flops += cost.flops
         self.transcendentals += cost.transcendentals
         self.bytes_accessed += cost.bytes_accessed

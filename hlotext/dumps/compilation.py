@@ -235,7 +235,8 @@ class Compilation:
     def births(self, names: Iterable[str]) -> dict[str, Birth]:
         """Returns the step where each operation of the final HLO first appears, and its name there.
 
-        Names that are not in the final HLO are omitted.
+        Names that are not in the final HLO are omitted. Raises InputError if the dump cannot be read, and
+        HloSyntaxError if it does not contain valid HLO.
         """
         return self.identity.births(names)
 
@@ -258,7 +259,7 @@ class Compilation:
         """Explains the collectives of the final HLO, and suggests annotations that would avoid them.
 
         Results are in the order of `analysis.communications(self.after)`. Reads the HLO right before and after
-            partitioning, or the first and final HLO if those were not dumped.
+        partitioning, or the first and final HLO if those were not dumped.
 
         Args:
             mesh: The mesh of the program: a `DeviceMesh`, or text such as `dp=2,tp=4` as for `parse_mesh`. None uses
@@ -327,7 +328,12 @@ class Compilation:
         return () if dump is None else tuple(sidecar_files.fusion_steps(dump))
 
     def fusion_decisions(self, kind: str, name: str) -> Sequence[FusionStep]:
-        """Returns priority-fusion decisions of one kind about a producer (for kind `fusion`, about the new fusion)."""
+        """Returns the priority-fusion decisions of one kind about one instruction; empty if there are none.
+
+        Args:
+            kind: `fusion`, `update_priority` or `producer_ineligible`.
+            name: Name of the producer, or for `fusion`, of the new fusion.
+        """
         return self._decisions.get((kind, name), ())
 
     @functools.cached_property

@@ -90,7 +90,7 @@ class PassRun:
 
     @property
     def milliseconds(self) -> float | None:
-        """Execution time including nested passes, or None if unknown."""
+        """Execution time in milliseconds, including nested passes, or None if unknown."""
         return None if self.start is None or self.end is None else (self.end - self.start) / 1000
 
 

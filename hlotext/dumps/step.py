@@ -86,9 +86,10 @@ class Step:
 
     @functools.cached_property
     def gone(self) -> Mapping[tuple[str, object], Sequence[str]]:
-        """Opcodes and names of operations that disappear in this step, by op_name and stack frame.
+        """Operations that disappear in this step, as `OPCODE NAME`, by op_name and stack frame id.
 
-        Raises InputError if a file cannot be read, and HloSyntaxError if it is not valid HLO.
+        Operations without metadata are omitted. Empty for the first step. Raises InputError if a file cannot be read,
+        and HloSyntaxError if it is not valid HLO.
         """
         found: dict[tuple[str, object], list[str]] = {}
         if self.index:

@@ -65,7 +65,7 @@ class ModuleFile:
 
     @property
     def real_path(self) -> str | None:
-        """Path that `hlotext.load` can open, or None if the file is in an archive."""
+        """Path of a regular file, or None if the module is in an archive or from standard input."""
         return self.path if self.archive is None and self.path != "-" else None
 
     @property

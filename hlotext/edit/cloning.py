@@ -30,8 +30,17 @@ def clone_instruction(
 ) -> Instruction:
     """Clones an instruction after the original, or before another instruction of its computation.
 
-    The name is derived from the original's (XLA appends `.clone`). Raises EditError for parameters, for
-    parts of asynchronous operations, and for instructions outside a computation.
+    Args:
+        instruction: The original.
+        before: Instruction to insert before; None inserts after the original.
+        name: Name of the clone. None appends `.clone` to the original's, as in XLA, and makes the result unique.
+
+    Returns:
+        The clone.
+
+    Raises:
+        EditError: The original is a parameter, a part of an asynchronous operation, or outside a computation, or the
+            name is taken.
     """
     computation = instruction.computation
     if computation is None:
@@ -61,7 +70,16 @@ def clone_computation(
 ) -> Computation:
     """Clones a computation within its module. The clone has no callers.
 
-    Instructions get unique names. Called computations are shared unless `callees` maps them to others.
+    Args:
+        computation: The original.
+        name: Requested name; None appends `.clone` to the original's. Made unique, as are those of instructions.
+        callees: Maps called computations to replacements; all others are shared with the original.
+
+    Returns:
+        The clone.
+
+    Raises:
+        EditError: The computation is not in a module.
     """
     module = computation.module
     if module is None:

@@ -41,15 +41,15 @@ def add_parameter(
     Args:
         computation: The computation.
         shape: Shape of the parameter.
-        name: Requested name.
+        name: Requested name, made unique; None uses `param_N`.
         value: Returns the operand to pass, given a caller.
 
     Returns:
         The new parameter.
 
     Raises:
-        EditError: The operands of a caller do not correspond to parameters (`while`, `reduce` ...), or there is no
-            `value`. Nothing is changed then.
+        EditError: The computation is not in a module, the shape is invalid, the operands of a caller do not correspond
+            to parameters (`while`, `reduce` ...), or there are callers but no `value`. Nothing is changed then.
     """
     module = computation._module
     if module is None:
@@ -87,9 +87,12 @@ def _insert(edit: Edit, computation: Computation, parameter: Instruction) -> Non
 def remove_parameter(computation: Computation, number: int) -> None:
     """Removes an unused parameter, the corresponding operand of each caller, and its entries in the header.
 
-    Raises EditError, and changes nothing, if the parameter is used, aliased or donated, if the operands of a caller do
-    not correspond to parameters (`BY_OPERANDS`), or if the computation is not in a module. Raises IndexError if there
-    is no such parameter.
+    Later parameters are renumbered. A negative number counts from the last parameter.
+
+    Raises:
+        EditError: The parameter is used, aliased or donated, the operands of a caller do not correspond to parameters
+            (`while`, `reduce` ...), or the computation is not in a module. Nothing is changed then.
+        IndexError: There is no such parameter.
     """
     module = computation._module
     if module is None:

@@ -43,11 +43,12 @@ def transpose_is_bitcast(
 
 
 def reshape_is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = False) -> bool:
-    """Returns True if a reshape leaves every element in place.
+    """Returns True if a reshape from `source` to `target` leaves every element in place.
 
     Corresponds to XLA's `ReshapeIsBitcast`, and takes time linear in the rank. In either shape, one step along each
-    dimension longer than 1 must have the same stride in memory as the same row-major step in the other shape. Always
-    true for arrays without elements.
+    dimension longer than 1 must have the same stride in memory as the same row-major step in the other shape. Returns
+    False if element types (unless ignored) or element counts differ, and otherwise True for arrays without elements.
+    Raises LayoutError for invalid layouts.
     """
     layout_of(array_of(source))
     layout_of(array_of(target))
@@ -85,7 +86,8 @@ def _row_major_strides(dimensions: tuple[int, ...]) -> list[int]:
 def deduce_transpose_dimensions(source: Shape, target: Shape) -> Permutation | None:
     """Returns the permutation for which the transpose from `source` to `target` is a bitcast, or None if there is none.
 
-    Corresponds to XLA's `DeduceTransposeDimensionsForBitcast`. Element types are not compared.
+    Corresponds to XLA's `DeduceTransposeDimensionsForBitcast`. Element types are not compared. Raises LayoutError for
+    invalid layouts.
     """
     order, target_order = (
         layout_of(array_of(source)).minor_to_major,
@@ -100,7 +102,8 @@ def deduce_transpose_dimensions(source: Shape, target: Shape) -> Permutation | N
 def is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = False) -> bool:
     """Returns True if a single reshape or transpose converts `source` to `target` without moving data.
 
-    Corresponds to XLA's `IsReshapeOrTransposeBitcast`. There are other bitcasts; see `decompose_bitcast`.
+    Corresponds to XLA's `IsReshapeOrTransposeBitcast`. There are other bitcasts; see `decompose_bitcast`. Returns False
+    if element types differ, unless they are ignored. Raises LayoutError for invalid layouts.
     """
     if not _same_type(source, target, ignore_element_type):
         return False
@@ -141,7 +144,7 @@ def decompose_bitcast(source: Shape, target: Shape) -> BitcastDecomposition | No
     """Decomposes a bitcast into a reshape, a transpose, or a transpose, a reshape and another transpose.
 
     Corresponds to XLA's `DecomposeBitcast`. Element types and tiles are not compared. Returns None if the element
-    counts differ, in which case there is no bitcast (XLA aborts).
+    counts differ, in which case there is no bitcast (XLA aborts). Raises LayoutError for invalid layouts.
     """
     if reshape_is_bitcast(source, target, ignore_element_type=True):
         return BitcastReshape()

@@ -18,9 +18,10 @@ _BESIDE_ORDER = frozenset(_COMPARED) - {"minor_to_major", "split_configs"}
 
 
 def layouts_equal(a: Layout, b: Layout, *, minor_to_major_only: bool = False) -> bool:
-    """Compares layouts as XLA's `Layout::Equal` does, ignoring the metadata prefix `M(n)` and the level types.
+    """Returns True if two layouts are equal, ignoring the metadata prefix `M(n)` and the level types.
 
-    `minor_to_major_only` compares the order of dimensions and, as in XLA, the split configs.
+    Corresponds to XLA's `Layout::Equal`. With `minor_to_major_only`, only the order of dimensions and, as in XLA, the
+    split configs are compared.
     """
     left_out = _BESIDE_ORDER if minor_to_major_only else frozenset()
     return all(getattr(a, name) == getattr(b, name) for name in _COMPARED if name not in left_out)
@@ -84,7 +85,7 @@ _COMPATIBLE_KIND = attrs.evolve(_COMPATIBLE_IGNORING_TYPE, ignore_dimensions=Tru
 
 
 def shapes_equal(a: Shape, b: Shape) -> bool:
-    """Compares element types, sizes, dynamic flags and layouts as XLA's `ShapeUtil::Equal` does.
+    """Returns True if two shapes have equal element types, sizes, dynamic flags and layouts (XLA's `ShapeUtil::Equal`).
 
     Layouts are compared by `layouts_equal`; a missing layout is treated as the default layout.
     """
@@ -92,37 +93,38 @@ def shapes_equal(a: Shape, b: Shape) -> bool:
 
 
 def equal_ignoring_element_type(a: Shape, b: Shape) -> bool:
-    """Compares shapes as `shapes_equal` does, ignoring element types (XLA's `EqualIgnoringElementType`)."""
+    """Returns True if two shapes are equal except for element types (XLA's `EqualIgnoringElementType`)."""
     return _EQUAL_IGNORING_TYPE.holds(a, b)
 
 
 def compatible(a: Shape, b: Shape) -> bool:
-    """Compares element types and sizes, ignoring layouts and dynamic flags (XLA's `Compatible`).
+    """Returns True if two shapes have equal element types and sizes, whatever their layouts (XLA's `Compatible`).
 
-    An unbounded size matches any size.
+    Dynamic flags are ignored, and an unbounded size matches any size.
     """
     return _COMPATIBLE.holds(a, b)
 
 
 def compatible_ignoring_element_type(a: Shape, b: Shape) -> bool:
-    """Compares shapes as `compatible` does, ignoring element types (XLA's `CompatibleIgnoringElementType`)."""
+    """Returns True if two shapes are `compatible` except for element types (XLA's `CompatibleIgnoringElementType`)."""
     return _COMPATIBLE_IGNORING_TYPE.holds(a, b)
 
 
 def compatible_ignoring_fp_precision(a: Shape, b: Shape) -> bool:
-    """Compares shapes as `compatible` does, treating all floating-point types as equal.
+    """Returns True if two shapes are `compatible` when all floating-point types are treated as equal.
 
-    Corresponds to XLA's `CompatibleIgnoringFpPrecision`."""
+    Corresponds to XLA's `CompatibleIgnoringFpPrecision`.
+    """
     return _COMPATIBLE_IGNORING_PRECISION.holds(a, b)
 
 
 def compatible_kind(a: Shape, b: Shape) -> bool:
-    """Compares tuple structures and the ranks of arrays (XLA's `CompatibleKind`)."""
+    """Returns True if two shapes have equal tuple structures and array ranks (XLA's `CompatibleKind`)."""
     return _COMPATIBLE_KIND.holds(a, b)
 
 
 def same_structure(a: Shape, b: Shape) -> bool:
-    """Compares tuple structures, ignoring the leaves (XLA's `EqualStructure`)."""
+    """Returns True if two shapes have equal tuple structures, whatever their leaves (XLA's `EqualStructure`)."""
     if a.is_tuple != b.is_tuple or (a.is_tuple and len(a.tuple_shapes) != len(b.tuple_shapes)):
         return False
     return all(map(same_structure, a.tuple_shapes, b.tuple_shapes)) if a.is_tuple else True

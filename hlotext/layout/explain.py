@@ -363,7 +363,8 @@ def _table(title: str, rows: Sequence[tuple[str, str]]) -> str:
 def explain(shape: Shape) -> ArrayExplanation | TupleExplanation:
     """Explains the memory layout of a shape, as text (`str()`) and as values.
 
-    For a buffer shape, explains the array it holds. Raises LayoutError for an invalid, token or opaque shape.
+    For a buffer shape, explains the array it holds. Raises LayoutError for an invalid, token or opaque shape, and
+    TypeError for anything but a Shape.
     """
     if not isinstance(shape, Shape):
         raise TypeError(f"expected a Shape, not {type(shape).__name__}; hlotext.parse_shape reads its text")

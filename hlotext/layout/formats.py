@@ -29,7 +29,7 @@ _MEMORY_SPACES = {
 
 
 def memory_space_name(number: int) -> str:
-    """Returns the name of the memory space `S(number)`, or its number if it has no well-known name."""
+    """Returns a description of the memory space `S(number)`; a space without a well-known name is given by number."""
     return _MEMORY_SPACES.get(number, f"memory space {number}, which is device-specific")
 
 
@@ -227,9 +227,10 @@ _MOST_WORK = 250_000
 def better_order(shape: Shape) -> Shape | None:
     """Returns the array with the dimension order that needs the least padding, or None if the current order is as good.
 
-    Tries every choice of dimensions for the first tile (of at most three), keeping the order of the others. If the
-    current tiles are those that the TPU compiler would choose, each candidate order gets the compiler's tiles for it;
-    otherwise the tiles are kept. Raises LayoutError for an invalid shape.
+    Tries every choice of dimensions for the first tile (of at most three), keeping the order of the others; for ranks
+    above 20 or so only the first choices, to bound the time. If the current tiles are those that the TPU compiler would
+    choose, each candidate order gets the compiler's tiles for it; otherwise the tiles are kept. Also returns None for an
+    array without tiles. Raises LayoutError for an invalid shape.
     """
     shape = array_of(shape)
     layout = layout_of(shape)

@@ -31,9 +31,10 @@ def multidimensional_index_to_linear_index(shape: Shape, index: Sequence[int]) -
 
 
 def linear_index_to_multidimensional_index(shape: Shape, linear: int) -> tuple[int, ...]:
-    """Converts a linear index to a logical index. Inverse of `multidimensional_index_to_linear_index`.
+    """Returns the logical index of a linear index in layout order, which ignores tiles and padding.
 
-    Raises LayoutError if the linear index is out of bounds.
+    This is the inverse of `multidimensional_index_to_linear_index`. Raises LayoutError for an invalid shape, and if the
+    linear index is out of bounds.
     """
     order, sizes = _physical(shape)
     linear = checked_integer("the linear index", linear)
@@ -44,7 +45,10 @@ def linear_index_to_multidimensional_index(shape: Shape, linear: int) -> tuple[i
 
 
 def dimension_strides(shape: Shape) -> tuple[int, ...]:
-    """Returns the strides of all logical dimensions in elements, ignoring tiles."""
+    """Returns the strides of all logical dimensions in elements, ignoring tiles.
+
+    Raises LayoutError for an invalid shape.
+    """
     strides = [0] * shape.rank
     stride = 1
     for number in layout_of(array_of(shape)).minor_to_major:
@@ -54,7 +58,10 @@ def dimension_strides(shape: Shape) -> tuple[int, ...]:
 
 
 def dimension_stride(shape: Shape, dimension: int) -> int:
-    """Returns the stride of a logical dimension in elements, ignoring tiles (XLA's `GetDimensionStride`)."""
+    """Returns the stride of a logical dimension in elements, ignoring tiles (XLA's `GetDimensionStride`).
+
+    Raises LayoutError for an invalid shape, and if there is no such dimension.
+    """
     if not 0 <= dimension < shape.rank:
         raise LayoutError(f"dimension {dimension}", f"does not exist in rank {shape.rank}", shape)
     return dimension_strides(shape)[dimension]
@@ -73,7 +80,10 @@ def index_in_bounds(shape: Shape, index: Sequence[int]) -> bool:
 
 
 def compare_indices(a: Sequence[int], b: Sequence[int]) -> int:
-    """Compares two indices of the same length lexicographically: -1, 0 or 1."""
+    """Returns -1, 0 or 1 if `a` is lexicographically before, equal to or after `b`.
+
+    Raises LayoutError if the lengths differ.
+    """
     if len(a) != len(b):
         raise LayoutError("the index", f"{tuple(a)} and {tuple(b)} have different lengths")
     return (tuple(a) > tuple(b)) - (tuple(a) < tuple(b))
@@ -94,13 +104,19 @@ def bump_index(shape: Shape, index: Sequence[int]) -> tuple[int, ...] | None:
 
 
 def row_major_indices(shape: Shape) -> Iterator[tuple[int, ...]]:
-    """Yields all indices in logical row-major order, regardless of layout. A scalar has a single, empty index."""
+    """Yields all indices in logical row-major order, regardless of layout. A scalar has a single, empty index.
+
+    Raises LayoutError for an invalid shape.
+    """
     layout_of(array_of(shape))
     return _indices(tuple(range(shape.rank)), shape.dimensions)
 
 
 def layout_order_indices(shape: Shape) -> Iterator[tuple[int, ...]]:
-    """Yields all indices in layout order, ignoring tiles, as XLA's `ForEachIndex` does."""
+    """Yields all indices in layout order, ignoring tiles, as XLA's `ForEachIndex` does.
+
+    Raises LayoutError for an invalid shape.
+    """
     order, sizes = _physical(shape)
     return _indices(order, sizes)
 

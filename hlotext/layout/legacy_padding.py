@@ -41,7 +41,8 @@ def padded_shape(shape: Shape, padded_dimensions: Sequence[int]) -> Shape:
 def padded_linear_index(shape: Shape, padded_dimensions: Sequence[int], index: Sequence[int]) -> int:
     """Returns the position of an element, in elements, with legacy padding fields.
 
-    For example, in `f32[2,3]{0,1}` padded to [3,5], the element (i, j) is at position i + 3*j.
+    For example, in `f32[2,3]{0,1}` padded to [3,5], the element (i, j) is at position i + 3*j. Raises LayoutError as
+    `padded_shape` and `linear_index` do.
     """
     checked_index(array_of(shape), index)
     return linear_index(padded_shape(shape, padded_dimensions), index)
@@ -50,7 +51,7 @@ def padded_linear_index(shape: Shape, padded_dimensions: Sequence[int], index: S
 def padded_index_at(shape: Shape, padded_dimensions: Sequence[int], position: int) -> tuple[int, ...] | None:
     """Returns the logical index at a position, with legacy padding fields, or None for padding.
 
-    Raises LayoutError as `index_at` does.
+    Raises LayoutError as `padded_shape` and `index_at` do.
     """
     index = index_at(padded_shape(shape, padded_dimensions), position)
     if index is None or any(number >= size for number, size in zip(index, shape.dimensions, strict=True)):
@@ -64,6 +65,18 @@ def padded_to_memory(
     """Lays out an array in memory as described by XLA's legacy padding fields (`padded_dimensions`, `padding_value`).
 
     For example, `[[a,b,c],[d,e,f]]` with layout {0,1}, padded to [3,5], becomes `a d 0 b e 0 c f 0 0 0 0 0 0 0`.
+
+    Args:
+        array: An array with the dimensions of `shape`.
+        shape: The array shape.
+        padded_dimensions: The padded size of each logical dimension.
+        padding_value: Value of the padding elements.
+
+    Returns:
+        The buffer, as from `to_memory`.
+
+    Raises:
+        LayoutError: As for `padded_shape` and `to_memory`.
     """
     larger = padded_shape(shape, padded_dimensions)
     values = np.asarray(array)
@@ -75,6 +88,9 @@ def padded_to_memory(
 
 
 def padded_from_memory(buffer: Any, shape: Shape, padded_dimensions: Sequence[int]) -> Array:
-    """Converts a buffer with legacy padding fields to a logical array. Inverse of `padded_to_memory`."""
+    """Converts a buffer with legacy padding fields to a logical array. Inverse of `padded_to_memory`.
+
+    Raises LayoutError as `padded_shape` and `from_memory` do.
+    """
     padded = from_memory(buffer, padded_shape(shape, padded_dimensions))
     return padded[tuple(map(slice, array_of(shape).dimensions))]

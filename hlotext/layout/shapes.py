@@ -31,8 +31,20 @@ def make_shape(
     """Creates an array shape, with the descending layout unless `minor_to_major` is given.
 
     Like XLA's `MakeShape` and `MakeShapeWithDenseLayout`, including their rule for `E`: an element size equal to the
-    type's own width in whole bytes is dropped. Raises LayoutError as `layout_of` does, and for an element type without
-    arrays.
+    type's own width in whole bytes is dropped.
+
+    Args:
+        type_: The element type, or its name in HLO text; an unknown name is kept.
+        dimensions: Sizes by logical dimension; `UNBOUNDED_SIZE` for an unbounded dimension.
+        dynamic: For each dimension, whether its size is a bound; None if all sizes are static.
+        minor_to_major: Dimension numbers, fastest varying first.
+        tiles: Sizes of each tile, major to minor.
+        element_size_in_bits: Bits per element in memory; 0 for the type's size in whole bytes.
+        memory_space: Number of the memory space.
+
+    Raises:
+        LayoutError: The shape is invalid (see `layout_of`), `dynamic` has another length than `dimensions`, or the
+            element type has no arrays.
     """
     type_ = element_type(type_) if isinstance(type_, str) else type_
     if not type_.is_array_type:
@@ -164,7 +176,10 @@ def normalize(shape: Shape) -> Shape:
 
 
 def delete_dimensions(shape: Shape, numbers: Sequence[int]) -> Shape:
-    """Returns the shape without these dimensions (XLA's `DeleteDimensions`). Tiles are kept."""
+    """Returns the shape without these dimensions (XLA's `DeleteDimensions`). Tiles are kept.
+
+    Negative numbers count from the end. Raises LayoutError for a dimension that does not exist.
+    """
     gone = {dimension_number(shape, number) for number in numbers}
     kept = [number for number in range(shape.rank) if number not in gone]
     renumbered = {number: place for place, number in enumerate(kept)}
@@ -179,13 +194,13 @@ def delete_dimensions(shape: Shape, numbers: Sequence[int]) -> Shape:
 
 
 def append_major_dimension(shape: Shape, size: int) -> Shape:
-    """Returns the shape with a new last dimension that varies slowest (XLA's `AppendMajorDimension`)."""
+    """Returns the shape with a new last dimension of this size that varies slowest (XLA's `AppendMajorDimension`)."""
     layout = layout_of(array_of(shape))
     return _with_new_last(shape, size, (*layout.minor_to_major, shape.rank))
 
 
 def append_minor_dimension(shape: Shape, size: int) -> Shape:
-    """Returns the shape with a new last dimension that varies fastest (XLA's `AppendMinorDimension`)."""
+    """Returns the shape with a new last dimension of this size that varies fastest (XLA's `AppendMinorDimension`)."""
     layout = layout_of(array_of(shape))
     return _with_new_last(shape, size, (shape.rank, *layout.minor_to_major))
 
@@ -200,9 +215,9 @@ def _with_new_last(shape: Shape, size: int, order: tuple[int, ...]) -> Shape:
 
 
 def prepend_major_dimension(shape: Shape, size: int) -> Shape:
-    """Returns the shape with a new, most major dimension 0 (XLA's `PrependMajorDimension`).
+    """Returns the shape with a new dimension 0 of this size that varies slowest (XLA's `PrependMajorDimension`).
 
-    Only the order of the layout is kept.
+    Of the layout, only the order of dimensions is kept.
     """
     order = (*(number + 1 for number in layout_of(array_of(shape)).minor_to_major), 0)
     flags = (False, *shape.dynamic_dimensions)
@@ -255,7 +270,7 @@ def physical_dimensions(shape: Shape) -> tuple[int, ...]:
 
 
 def logical_to_physical(shape: Shape) -> tuple[int, ...]:
-    """Returns the physical position of each logical dimension, from the major end (XLA's `MakeLogicalToPhysical`)."""
+    """Returns the physical position of each logical dimension, 0 for the most major (XLA's `MakeLogicalToPhysical`)."""
     return inverse(major_to_minor(shape))
 
 

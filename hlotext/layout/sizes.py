@@ -76,12 +76,18 @@ def unpadded_bytes(shape: Shape, pointer_bytes: int = 8) -> int:
 
 
 def padding_bytes(shape: Shape) -> int:
-    """Returns the bytes of padding in `allocated_bytes`; for a tuple, the sum over its arrays."""
+    """Returns the bytes of padding in `allocated_bytes`; for a tuple, the sum over its arrays.
+
+    Raises LayoutError as `allocated_bytes` does.
+    """
     return sum(size - unpadded_bytes(leaf, 0) for _, leaf, size in leaf_bytes(shape))
 
 
 def padding_ratio(shape: Shape) -> float:
-    """Returns the ratio of allocated to unpadded bytes; 1.0 without padding and for empty arrays."""
+    """Returns the ratio of allocated to unpadded bytes; 1.0 without padding and for empty arrays.
+
+    Raises LayoutError as `allocated_bytes` does.
+    """
     allocated = allocated_bytes(shape)
     return allocated / (allocated - padding_bytes(shape)) if allocated else 1.0
 
@@ -193,7 +199,10 @@ def xla_linear_index(shape: Shape, index: Sequence[int]) -> int:
 
 
 def xla_array_data_size(shape: Shape) -> int:
-    """Returns the bytes up to the end of the last element, as counted by XLA's `ShapeUtil::ArrayDataSize`."""
+    """Returns the bytes up to the end of the last element, as counted by XLA's `ShapeUtil::ArrayDataSize`.
+
+    This is 0 for an array without elements. Raises LayoutError as `xla_linear_index` does.
+    """
     shape = array_of(shape)
     if 0 in shape.dimensions:
         return 0
@@ -236,7 +245,10 @@ SIZE_BYTES = 4
 
 
 def host_shape_size(shape: Shape) -> int:
-    """Returns the bytes of a value on CPU and GPU: `unpadded_bytes`, plus an int32 per dimension for dynamic arrays."""
+    """Returns the bytes of a value on CPU and GPU: `unpadded_bytes`, plus an int32 per dimension for dynamic arrays.
+
+    Raises LayoutError as `unpadded_bytes` does.
+    """
     size = unpadded_bytes(shape, pointer_bytes=HOST_INDEX_TABLE.pointer_bytes)
     if shape.is_array and not shape.is_static:
         size += SIZE_BYTES * shape.rank
@@ -246,8 +258,12 @@ def host_shape_size(shape: Shape) -> int:
 def device_shape_size(shape: Shape, metadata: Literal["suffix", "prefix"]) -> int:
     """Returns the bytes of an array on a device: `xla_array_size` plus the run-time sizes of a dynamic array.
 
-    `metadata` gives the location of the sizes: `suffix`, an int32 per dimension after the data; `prefix`, the `M(n)`
-    bytes of the layout before the data.
+    Raises LayoutError as `xla_array_size` does.
+
+    Args:
+        shape: The array shape.
+        metadata: Location of the run-time sizes: `suffix`, an int32 per dimension after the data; `prefix`, the `M(n)`
+            bytes of the layout before the data.
     """
     array = array_of(shape)
     size = xla_array_size(array)

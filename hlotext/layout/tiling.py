@@ -52,9 +52,15 @@ class TileStep:
 
     @classmethod
     def of(cls, tile: Tile, dimensions: tuple[int, ...], shape: Shape) -> TileStep:
-        """Returns the step that applies a tile to some dimensions.
+        """Returns the step that applies a tile to the dimensions left by the previous tiles.
 
-        Raises LayoutError if a merged size exceeds 2^63 - 1.
+        Args:
+            tile: The tile.
+            dimensions: Sizes of these dimensions, major to minor.
+            shape: The array shape, for error messages.
+
+        Raises:
+            LayoutError: A merged size exceeds 2^63 - 1.
         """
         added = max(0, len(tile.dimensions) - len(dimensions))
         dimensions = (1,) * added + dimensions
@@ -154,14 +160,18 @@ class Placement:
     allocated_bytes: int
 
     def position(self, index: Sequence[Any]) -> Any:
-        """Returns the position of a valid logical index, given as an integer or int64 array per logical dimension."""
+        """Returns the position in memory, in elements, of a logical index, which is not checked.
+
+        Args:
+            index: An integer, or an int64 array for many elements, per logical dimension.
+        """
         numbers = [index[dimension] for dimension in self.major_to_minor]
         for step in self.steps:
             numbers = step.apply(numbers)
         return ravel(numbers, self.tiled_dimensions)
 
     def index(self, position: int) -> tuple[int, ...] | None:
-        """Returns the logical index at a position inside the allocation, or None for padding."""
+        """Returns the logical index at a position (in elements) inside the allocation, or None for padding."""
         if position >= self.tiled_elements:
             return None
         numbers = unravel(position, self.tiled_dimensions)

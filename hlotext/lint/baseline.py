@@ -52,7 +52,7 @@ class Baseline:
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> Baseline:
-        """Creates a baseline from findings."""
+        """Creates a baseline that covers all locations of these findings."""
         first: dict[str, Finding] = {}
         counts: Counter[str] = Counter()
         for finding in findings:
@@ -86,7 +86,10 @@ class Baseline:
 
     @classmethod
     def from_text(cls, text: str, name: str = "<baseline>") -> Baseline:
-        """Parses a baseline written by `to_text`. Raises BaselineError if the text is not a baseline."""
+        """Parses a baseline written by `to_text`.
+
+        Raises BaselineError, whose message begins with `name`, if the text is not a baseline.
+        """
         try:
             data = json.loads(text)
             if data["version"] != _VERSION:

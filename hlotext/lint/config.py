@@ -81,12 +81,13 @@ class Config:
     warn_peak: float = 0.02
     """Minimum fraction of peak memory that makes a proved finding a warning."""
     note_peak: float = 0.02
+    """Minimum fraction of peak memory for a finding to be reported."""
     floor_seconds: float = 5e-6
     """Minimum saving in seconds for a warning, even if its fraction exceeds `warn`; smaller savings are notes."""
     floor_bytes: int = 1 << 20
     """Minimum bytes of peak memory saved for a warning, even if the fraction exceeds `warn_peak`; less is a note."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
-    """Trip counts by name of the loop body, for loops of unknown trip count."""
+    """Trip counts by the name of a `while` or of its body, for loops of unknown trip count."""
     what_if: bool = False
     """Apply known repairs to a copy of the module, to fill in `Finding.what_if`."""
     rule_files: tuple[Path, ...] = ()
@@ -137,7 +138,10 @@ class Config:
         return chosen > _longest(code, self.ignore)
 
     def active_rules(self, context: Context | None = None) -> list[Rule]:
-        """Returns the selected rules with their thresholds; given a context, only those that apply to its module."""
+        """Returns the selected rules with their thresholds; given a context, only those that apply to its module.
+
+        Raises RuleError if a plugin rule or a rule file cannot be used.
+        """
         every = all_rules(self.rule_files)
         codes = [code for code in every if self.is_selected(code, every.is_default(code))]
         if context is not None:
@@ -146,7 +150,7 @@ class Config:
         return rules if context is None else [rule for rule in rules if rule.applies_to(context)]
 
     def is_ignored_in(self, code: str, file: str) -> bool:
-        """Returns True if a code is ignored in a file."""
+        """Returns True if `per_file_ignores` ignores a code in a file, given by its path."""
         return any(
             _longest(code, codes) >= 0
             for pattern, codes in self.per_file_ignores.items()
@@ -154,7 +158,7 @@ class Config:
         )
 
     def is_ignored_for(self, code: str, op_name: str) -> bool:
-        """Returns True if a code is ignored for instructions with this op_name."""
+        """Returns True if `per_op_name_ignores` ignores a code for instructions with this op_name."""
         return any(
             _longest(code, codes) >= 0
             for pattern, codes in self.per_op_name_ignores.items()
@@ -228,7 +232,11 @@ _RETIRED = {"min-bytes": "note and floor-bytes", "warn-bytes": "warn and warn-pe
 
 
 def config_from_table(table: Mapping[str, Any]) -> Config:
-    """Creates a configuration from a TOML table. Raises ConfigError if it is invalid."""
+    """Creates a configuration from the settings in the table `[tool.hlotext.lint]`, with keys as in TOML.
+
+    Raises ConfigError for an unknown setting and for an invalid value. A retired setting is ignored with a
+    DeprecationWarning.
+    """
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = _KEYS.get(key)
@@ -321,9 +329,10 @@ _VALUES: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 def load_config(path: Path) -> Config:
-    """Loads a configuration file. Raises ConfigError if it is invalid.
+    """Loads a configuration file. Raises ConfigError if it cannot be read or is invalid.
 
-    A pyproject.toml without a `[tool.hlotext.lint]` table yields the default configuration."""
+    A pyproject.toml without a `[tool.hlotext.lint]` table yields the default configuration.
+    """
     try:
         data = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
@@ -349,7 +358,8 @@ def load_config(path: Path) -> Config:
 def find_config(folder: Path) -> Path | None:
     """Returns the nearest configuration file in a folder or its parents, or None if there is none.
 
-    This is an hlotext.toml, or a pyproject.toml with a `[tool.hlotext.lint]` table."""
+    This is an hlotext.toml, or a pyproject.toml with a `[tool.hlotext.lint]` table.
+    """
     for place in (folder, *folder.parents):
         if (own := place / "hlotext.toml").is_file():
             return own

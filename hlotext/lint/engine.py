@@ -61,7 +61,8 @@ def run(
         select: Codes of rules or prefixes, which replace those selected by the configuration.
 
     Raises:
-        ConfigError: A code is unknown.
+        ConfigError: The configuration names an unknown code, threshold or chip.
+        RuleError: A plugin rule or a rule file cannot be used.
     """
     expect_module(module)
     if config is not None:
@@ -214,9 +215,10 @@ class Linted:
 def lint_source(
     source: Source, config: Config | None = None, compilation: Compilation | None = None
 ) -> Linted:
-    """Lints HLO text of one or more modules, including its syntax (codes X). Never raises on text.
+    """Lints HLO text of one or more modules, including its syntax (codes X).
 
-    If there are syntax errors, only these are reported, since rules cannot judge an incomplete module.
+    If there are syntax errors, only these are reported, since rules cannot judge an incomplete module. `config` and
+    `compilation` are as in `run`. Raises the errors of `run`, none of which depend on the text.
     """
     config = config or Config()
     result = read_tolerantly(source, infer_shape)

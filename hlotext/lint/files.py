@@ -31,7 +31,7 @@ def _is_for_rules(text: ModuleFile) -> bool:
 
 
 def texts_in(place: str) -> list[str | ModuleFile]:
-    """Returns the optimized modules in a folder or archive, sorted by path.
+    """Returns the optimized modules in a folder or archive, as paths or, in an archive, as `ModuleFile`s.
 
     Raises InputError if it cannot be read, or has none.
     """
@@ -47,7 +47,10 @@ def texts_in(place: str) -> list[str | ModuleFile]:
 
 
 def modules_in(folder: Path) -> list[Path]:
-    """Returns the optimized modules in a folder and its subfolders, or else `.hlo` files, sorted by name."""
+    """Returns the paths of the optimized modules in a folder and its subfolders; empty if there are none.
+
+    Files that XLA did not name are included if they contain a module. Raises InputError if there is no such folder.
+    """
     found = (text for text in module_texts([folder]) if text.archive is None)
     return [Path(text.path) for text in found if _is_for_rules(text)]
 
@@ -66,7 +69,8 @@ class FileResult:
 def lint_file(config: Config, file: str | ModuleFile) -> FileResult:
     """Lints a file: a path, `-`, or a `ModuleFile` (a plain path, or a file in a folder or an archive).
 
-    Findings are detached from nodes so that they can be pickled.
+    Findings are detached from nodes so that they can be pickled. A file that cannot be read is a result with a
+    `problem`. Raises RuleError if a plugin rule or a rule file cannot be used.
     """
     name = file if isinstance(file, str) else file.label
     try:

@@ -13,10 +13,10 @@ from hlotext.syntax.read import read_modules
 
 
 def fix_text(source: Source, config: Config | None = None) -> tuple[str, tuple[str, ...]]:
-    """Applies safe fixes, and returns the text and the names of the passes that changed it.
+    """Applies the passes that fix findings without changing results, and returns the text and their names.
 
-    Unmodified lines are preserved byte for byte. Text that cannot be parsed or has several modules is returned
-    unchanged.
+    Only passes that changed the text are named. Unmodified lines are preserved byte for byte. Text that cannot be parsed
+    or has several modules is returned unchanged. Raises the errors of `run`.
     """
     try:
         modules, _ = read_modules(source, infer=infer_shape)

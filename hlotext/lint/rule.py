@@ -80,14 +80,14 @@ class Context:
     """Chip for time estimates; empty for the chip named in the dump folder or module text, or the platform's default.
     """
     trips: Mapping[str, int] = attrs.field(factory=dict)
-    """Trip counts by name of the loop body, for loops of unknown trip count."""
+    """Trip counts by the name of a `while` or of its body, for loops of unknown trip count."""
     compilation: Compilation | None = None
     """The compilation whose final HLO the module is, or None if not from a dump folder."""
     _loops: dict[Computation, Instruction | None] = attrs.field(factory=dict, init=False)
 
     @functools.cached_property
     def prices(self) -> Prices:
-        """Times of instructions as fractions of the step."""
+        """Estimated times of instructions, as fractions of the time of a step."""
         return prices_of(self.module, self.backend, self.chip, self.trips, self.folders_chip)
 
     @property
@@ -151,7 +151,7 @@ class Context:
 
     @functools.cached_property
     def census(self) -> Census:
-        """The instructions of the module by category."""
+        """The instructions of the module, grouped by opcode, shape and attributes."""
         return census(self.module)
 
     @functools.cached_property
@@ -203,14 +203,18 @@ class Context:
         return 1 if known is None else known
 
     def in_all_rounds(self, count: int, instruction: Instruction) -> int:
-        """Scales a count over `runs` executions of an instruction by the assumed counts of unknown loops.
+        """Scales a count from `runs` executions to those with assumed trip counts for loops of unknown trip count.
 
-        `Prices.basis` states the trip counts assumed for loops of unknown trip count.
+        `Prices.basis` states the assumed trip counts.
+
+        Args:
+            count: A total over `runs(instruction)` executions.
+            instruction: The instruction.
         """
         return count * self.prices.runs(instruction.computation) // max(1, self.runs(instruction))
 
     def flops(self, product: Instruction) -> int:
-        """FLOPs of a matrix product or convolution over all its executions, as XLA counts them."""
+        """Returns the FLOPs of a matrix product or convolution over all its executions, as XLA counts them."""
         return int(cost.product_flops(product)) * self.runs(product)
 
     @functools.cached_property
@@ -244,7 +248,10 @@ def make_context(
     trips: Mapping[str, int] | None = None,
     compilation: Compilation | None = None,
 ) -> Context:
-    """Creates the context of a module. Arguments override values inferred from the module."""
+    """Creates the context in which rules check a module.
+
+    The other arguments are the fields of `Context`; a platform that is None is inferred from the module.
+    """
     return Context(
         module, backend or backend_of(module), is_optimized(module), checkout, chip, trips or {}, compilation
     )
@@ -375,11 +382,11 @@ class Rule:
         return self.needs().unmet(context) is None
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        """Yields reports about an instruction with one of the rule's opcodes."""
+        """Yields reports about an instruction with one of the rule's opcodes. Rules override it; the base yields none."""
         return iter(())
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        """Yields reports about the module as a whole. Called once per module."""
+        """Yields reports about the module as a whole, once per module. Rules override it; the base yields none."""
         return iter(())
 
     def nearest(self, context: Context) -> tuple[str, str] | None:

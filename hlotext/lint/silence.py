@@ -52,8 +52,8 @@ def explain_silence(
 ) -> list[Silence]:
     """Explains, for each module in HLO text, why a rule reports nothing.
 
-    If the rule does report something, the result says so. `compilation` is as in `run`. Raises KeyError if `code` is
-    not the code of a rule.
+    If the rule does report something, the result says so. Text with syntax errors yields a single result. `config` and
+    `compilation` are as in `run`. Raises KeyError if `code` is not the code of a rule.
     """
     result = read_tolerantly(source, infer_shape)
     if any(finding.severity is Severity.ERROR for finding in result.diagnostics):

@@ -54,13 +54,13 @@ __all__ = [
 
 
 def op(name: str | None = None, opcode: str | None = None) -> Pattern:
-    """Matches any instruction, or any instruction with a given opcode, and captures it under a name (`m::Op`)."""
+    """Returns a pattern for any instruction, or for any with this opcode, captured under a name if given (`m::Op`)."""
     return Pattern(opcode=opcode, capture=name)
 
 
 @remembered
 def parameter(number: int | None = None, name: str | None = None) -> Pattern:
-    """Matches any parameter, or the parameter with this number (`m::Parameter`)."""
+    """Returns a pattern for any parameter, or for the one with this number (`m::Parameter`). `name` captures it."""
     pattern = Pattern(opcode="parameter", capture=name)
     if number is None:
         return pattern
@@ -68,10 +68,13 @@ def parameter(number: int | None = None, name: str | None = None) -> Pattern:
 
 
 def any_of(*patterns: Pattern) -> Pattern:
-    """Matches if one of the patterns does, tried in order (`m::AnyOf`)."""
+    """Returns a pattern that matches if one of these patterns does, tried in order (`m::AnyOf`)."""
     return Pattern(alternatives=patterns)
 
 
 def Not(pattern: Pattern, name: str | None = None) -> Pattern:  # noqa: N802 - `not` is a word of Python, `not_` an opcode
-    """Matches if the given pattern does not match. Captures of that pattern are dropped."""
+    """Returns a pattern that matches if the given one does not. `name` captures the instruction.
+
+    Captures of the given pattern are dropped.
+    """
     return Pattern(capture=name, forbidden=(pattern,))

@@ -9,9 +9,10 @@ from hlotext.matchers.pattern import Pattern, remembered
 
 @remembered
 def constant(value: Number | Literal | None = None, name: str | None = None) -> Pattern:
-    """Matches a constant. If a value is given, all elements must equal it in value and type (`m::Constant`).
+    """Returns a pattern for a constant, all of whose elements equal `value` if it is given (`m::Constant`).
 
-    `True` matches booleans, `1` integers of any type, `1.0` floats. A `Literal` is compared bit by bit.
+    `True` matches booleans, `1` integers of any type, `1.0` floats. A `Literal` is compared bit by bit. `name` captures
+    the constant.
     """
     pattern = Pattern(opcode="constant", capture=name)
     if value is None:
@@ -25,17 +26,27 @@ def constant(value: Number | Literal | None = None, name: str | None = None) -> 
 
 
 def constant_scalar(value: Number | None = None, name: str | None = None) -> Pattern:
-    """Matches a scalar constant. If a value is given, the constant must equal it (`m::ConstantScalar`)."""
+    """Returns a pattern for a scalar constant, equal to `value` if it is given (`m::ConstantScalar`).
+
+    Values are compared as in `constant`. `name` captures the constant.
+    """
     return constant(value, name).with_rank(0)
 
 
 def constant_effective_scalar(value: Number | None = None, name: str | None = None) -> Pattern:
-    """Matches a constant with a single element, of any rank (`m::ConstantEffectiveScalar`)."""
+    """Returns a pattern for a constant with a single element, of any rank (`m::ConstantEffectiveScalar`).
+
+    If `value` is given, the element must equal it, compared as in `constant`. `name` captures the constant.
+    """
     return constant(value, name).with_effective_scalar()
 
 
 def splat(value: Number | None = None, name: str | None = None) -> Pattern:
-    """Matches a constant with equal elements or a broadcast of a scalar constant, and captures the whole value."""
+    """Returns a pattern for a value with equal elements: a constant, or a broadcast of a scalar constant.
+
+    If `value` is given, the elements must equal it, compared as in `constant`; otherwise a constant matches only if it is
+    a scalar. `name` captures the constant or the broadcast.
+    """
     scalar = constant_scalar(value)
     broadcast = Pattern(opcode="broadcast", operands=(scalar,), capture=name)
     return Pattern(

@@ -115,7 +115,10 @@ class SingleOperand:
 
 @attrs.frozen
 class Pattern:
-    """A pattern that matches instructions. Built by the functions of `hlotext.matchers` and the `with_` methods."""
+    """A pattern that matches instructions, built by the functions of `hlotext.matchers`.
+
+    Patterns are immutable: each `with_` method returns a copy with one more requirement.
+    """
 
     opcode: str | None = None
     """The opcode, or None for any."""
@@ -171,7 +174,11 @@ class Pattern:
     # ---- trying
 
     def match(self, instruction: Instruction, options: MatchOptions = NOTHING_SKIPPED) -> Match | None:
-        """Returns the captures of the first match, in order, or None if the instruction does not match."""
+        """Returns the captures of the first match, by name, or None if the instruction does not match.
+
+        `options` apply where the pattern does not set its own. Raises ValueError if more than `MAX_ANY_ORDER` operands
+        are to be matched in any order.
+        """
         options = self.options or options
         if options.start:
             instruction = looked_through(instruction, options)
@@ -184,7 +191,7 @@ class Pattern:
         return ways[0] if ways else None
 
     def matches(self, instruction: Instruction) -> bool:
-        """Returns True if the instruction matches."""
+        """Returns True if the instruction matches the pattern."""
         return self.match(instruction) is not None
 
     def explain(self, instruction: Instruction, options: MatchOptions = NOTHING_SKIPPED) -> str | None:
@@ -203,7 +210,7 @@ class Pattern:
     def with_predicate(
         self, holds: Callable[[Instruction], bool], text: str = "the predicate holds"
     ) -> Pattern:
-        """Requires a predicate to hold; `text` describes it in explanations."""
+        """Returns this pattern, requiring a predicate to hold; `text` describes it in explanations."""
         return self._and(Condition(text, lambda instruction, _: holds(instruction)))
 
     def _and(self, condition: Condition) -> Pattern:
@@ -214,7 +221,7 @@ class Pattern:
         return attrs.evolve(self, capture=name)
 
     def but_not(self, *patterns: Pattern) -> Pattern:
-        """Matches unless one of these patterns matches too."""
+        """Returns this pattern, requiring that none of the given patterns match."""
         return attrs.evolve(self, forbidden=(*self.forbidden, *patterns))
 
     def through(self, *opcodes: str, fusion: bool = False, start: bool = False) -> Pattern:
@@ -228,37 +235,37 @@ class Pattern:
     # ---- operands and users
 
     def with_operand(self, number: int, pattern: Pattern) -> Pattern:
-        """Requires operand `number` to exist and match a pattern (`WithOperand`)."""
+        """Returns this pattern, requiring operand `number` to exist and to match a pattern (`WithOperand`)."""
         return attrs.evolve(self, single_operands=(*self.single_operands, SingleOperand(number, pattern)))
 
     def with_operand_if_present(self, number: int, pattern: Pattern) -> Pattern:
-        """Requires operand `number`, if it exists, to match a pattern (`WithOperandIfPresent`)."""
+        """Returns this pattern, requiring operand `number` to match a pattern if it exists (`WithOperandIfPresent`)."""
         return attrs.evolve(
             self, single_operands=(*self.single_operands, SingleOperand(number, pattern, is_optional=True))
         )
 
     @remembered
     def with_operand_count(self, count: int) -> Pattern:
-        """Requires exactly `count` operands (`WithNumOperands`)."""
+        """Returns this pattern, requiring exactly `count` operands (`WithNumOperands`)."""
         return self.with_predicate(lambda i: len(i.operands) == count, f"it has {count} operands")
 
     @remembered
     def with_one_use(self) -> Pattern:
-        """Requires exactly one use: one operand of one user (`WithOneUse`)."""
+        """Returns this pattern, requiring exactly one use: one operand of one user (`WithOneUse`)."""
         return self.with_predicate(
             lambda i: sum(user.operands.count(i) for user in i.users) == 1, "it is used in one place"
         )
 
     @remembered
     def with_one_user(self) -> Pattern:
-        """Requires exactly one user, which may use the instruction several times (`WithOneUser`)."""
+        """Returns this pattern, requiring exactly one user, which may use it several times (`WithOneUser`)."""
         return self.with_predicate(lambda i: len(i.user_view) == 1, "it has one user")
 
     # ---- shapes
 
     @remembered
     def with_shape(self, shape: Shape | str) -> Pattern:
-        """Requires a shape, given as a value or as text, ignoring layouts (`WithShape`)."""
+        """Returns this pattern, requiring a shape, as a value or as text, ignoring layouts (`WithShape`)."""
         text = facts.shape_text(shape)
         return self.with_predicate(
             lambda i: i.shape is not None and i.shape.text_without_layout() == text, f"the shape is {text}"
@@ -266,8 +273,9 @@ class Pattern:
 
     @remembered
     def with_subshape(self, index: Sequence[int], shape: Shape | str) -> Pattern:
-        """Requires a tuple with this subshape, ignoring layouts (`WithSubshape`). Index `(1,)` is the second element.
+        """Returns this pattern, requiring a tuple with a given subshape, ignoring layouts (`WithSubshape`).
 
+        Index `(1,)` is the second element.
         >>> import hlotext as hlo
         >>> tuple_ = hlo.parse_instruction("t = (f32[], (s32[4]{0})) tuple(f32[] a, (s32[4]{0}) b)")
         >>> Pattern().with_subshape((1, 0), "s32[4]").matches(tuple_)
@@ -281,7 +289,7 @@ class Pattern:
 
     @remembered
     def with_shape_equal_to(self, name: str) -> Pattern:
-        """Requires the shape of an earlier capture, ignoring layouts (`WithShapeCompatibleTo`)."""
+        """Returns this pattern, requiring the shape of the capture `name`, ignoring layouts (`WithShapeCompatibleTo`)."""
 
         def same(instruction: Instruction, captures: Captures) -> bool:
             other = captures[name].shape
@@ -295,7 +303,7 @@ class Pattern:
 
     @remembered
     def with_element_type(self, *types: ElementType | str) -> Pattern:
-        """Requires one of these element types (`WithElementType`)."""
+        """Returns this pattern, requiring one of these element types, as values or by name (`WithElementType`)."""
         names = [str(type_) for type_ in types]
         return self.with_predicate(
             lambda i: i.shape is not None and str(i.shape.element_type) in names,
@@ -304,19 +312,19 @@ class Pattern:
 
     @remembered
     def with_rank(self, rank: int) -> Pattern:
-        """Requires an array of this rank (`WithRank`)."""
+        """Returns this pattern, requiring an array of this rank (`WithRank`)."""
         return self.with_predicate(
             lambda i: i.shape is not None and i.shape.is_array and i.shape.rank == rank, f"the rank is {rank}"
         )
 
     @remembered
     def with_effective_scalar(self) -> Pattern:
-        """Requires a result with a single element, of any rank (`IsEffectiveScalar`)."""
+        """Returns this pattern, requiring an array with a single element, of any rank (`IsEffectiveScalar`)."""
         return self.with_predicate(facts.is_effective_scalar, "it is effectively a scalar")
 
     @remembered
     def with_layout(self, layout: Layout | str) -> Pattern:
-        """Requires a layout, given as a value or as text such as `{0,1}` (`WithLayout`)."""
+        """Returns this pattern, requiring a layout, as a value or as XLA prints it, such as `{0,1}` (`WithLayout`)."""
         return self.with_predicate(
             lambda i: i.shape is not None and str(i.shape.layout) == str(layout), f"the layout is {layout}"
         )
@@ -325,11 +333,15 @@ class Pattern:
 
     @remembered
     def with_attribute(self, name: str, value: object) -> Pattern:
-        """Requires an attribute value, in any form that edits and builders accept, such as `(0,)`, `[0]` or `"{0}"`.
+        """Returns this pattern, requiring an attribute to have a value. A missing attribute has its default value.
 
-        A computation may be given by name. A missing attribute has its default value. Raises PatternError for an
-        attribute that the opcode does not have and for an invalid value. Give a value that is unknown to hlotext as a
-        `RawValue`.
+        Args:
+            name: Name of the attribute in HLO text.
+            value: The value, in any form that edits and builders accept, such as `(0,)`, `[0]` or `"{0}"`; a computation
+                may be given by name, and a value unknown to hlotext as a `RawValue`.
+
+        Raises:
+            PatternError: The opcode does not have the attribute, or the value is invalid.
         """
         try:
             wanted = facts.attribute(self.opcode, name, value)
@@ -339,17 +351,17 @@ class Pattern:
 
     @remembered
     def with_custom_call_target(self, *targets: str) -> Pattern:
-        """Requires a custom call with one of these targets (`WithCustomCallTarget`)."""
+        """Returns this pattern, requiring a custom call with one of these targets (`WithCustomCallTarget`)."""
         return self.with_predicate(
             lambda i: i.attributes.get("custom_call_target") in targets, f"it calls {' or '.join(targets)}"
         )
 
     def with_contracting_dims(self, lhs: Sequence[int], rhs: Sequence[int]) -> Pattern:
-        """Requires a dot with exactly these contracting dimensions (`WithContractingDims`)."""
+        """Returns this pattern, requiring a dot with exactly these contracting dimensions (`WithContractingDims`)."""
         return self._with_dims("contracting", lhs, rhs)
 
     def with_batch_dims(self, lhs: Sequence[int], rhs: Sequence[int]) -> Pattern:
-        """Requires a dot with exactly these batch dimensions (`WithBatchDims`)."""
+        """Returns this pattern, requiring a dot with exactly these batch dimensions (`WithBatchDims`)."""
         return self._with_dims("batch", lhs, rhs)
 
     @remembered
@@ -362,19 +374,28 @@ class Pattern:
 
     @remembered
     def with_replica_groups(self, groups: ReplicaGroups | Sequence[Sequence[int]] | str) -> Pattern:
-        """Requires these replica groups, in any notation (`WithReplicaGroups`): `{{0,1},{2,3}}` or `[2,2]<=[4]`."""
+        """Returns this pattern, requiring replica groups equal to these, whatever their notation (`WithReplicaGroups`).
+
+        Text such as `{{0,1},{2,3}}` or `[2,2]<=[4]` is parsed. Raises HloSyntaxError if it is invalid.
+        """
         wanted = facts.groups(groups)
         return self.with_predicate(lambda i: facts.groups_of(i) == wanted, f"the replica groups are {groups}")
 
     @remembered
     def with_sharding(self, sharding: Sharding | str) -> Pattern:
-        """Requires a sharding in any notation, ignoring its metadata (`WithSharding`)."""
+        """Returns this pattern, requiring a sharding equal to this one, whatever its notation and metadata (`WithSharding`).
+
+        Text such as `{devices=[2,1]<=[2]}` is parsed. Raises HloSyntaxError if it is invalid.
+        """
         wanted = facts.sharding(sharding)
         return self.with_predicate(lambda i: facts.has_sharding(i, wanted), f"the sharding is {sharding}")
 
     @remembered
     def with_comparison_direction(self, *directions: str) -> Pattern:
-        """Requires a compare with one of these directions, such as `"LT"` (`WithComparisonDirection`)."""
+        """Returns this pattern, requiring a comparison direction such as `"LT"` (`WithComparisonDirection`).
+
+        With several directions, any of them matches.
+        """
         return self.with_predicate(
             lambda i: str(i.attributes.get("direction")) in directions,
             f"the direction is {' or '.join(directions)}",
@@ -382,7 +403,7 @@ class Pattern:
 
     @remembered
     def with_fusion_kind(self, *kinds: str) -> Pattern:
-        """Requires a fusion of one of these kinds, such as `"kLoop"` (`WithFusionKind`)."""
+        """Returns this pattern, requiring a fusion of one of these kinds, such as `"kLoop"` (`WithFusionKind`)."""
         return self.with_predicate(
             lambda i: i.opcode == "fusion" and str(i.attributes.get("kind")) in kinds,
             f"the kind is {' or '.join(kinds)}",
@@ -390,8 +411,9 @@ class Pattern:
 
     @remembered
     def with_reducer(self, opcode: str) -> Pattern:
-        """Requires a reducer (`to_apply` or the combiner of a scatter) with a single operation on its two parameters.
+        """Returns this pattern, requiring a reducer that applies one operation, such as `add`, to its two parameters.
 
-        For commutative operations the parameters may be in either order (XLA's `MatchReductionComputation`).
+        The reducer is the `to_apply` of the instruction, or the combiner of a scatter. For commutative operations the
+        parameters may be in either order (XLA's `MatchReductionComputation`).
         """
         return self.with_predicate(lambda i: facts.reducer(i) == opcode, f"it reduces by {opcode}")

@@ -41,7 +41,7 @@ from hlotext.matchers.terms import Line, Reader, Term, Text
 
 
 def parse_pattern(text: str, *, allow_unknown: bool = False) -> Pattern:
-    """Parses a pattern from text.
+    """Parses a pattern from text in the syntax of `hlotext grep`: op lines with captures such as `$x`.
 
     Raises PatternError for an invalid pattern and, unless `allow_unknown`, for an unknown opcode, attribute or element
     type, since the pattern would never match.

@@ -38,6 +38,7 @@ def donate(
     Raises:
         EditError: There is no such argument or result, their types or sizes differ, or two arguments are assigned to
             one result. Nothing is changed then.
+        ValueError: The kind is unknown.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse('''HloModule m

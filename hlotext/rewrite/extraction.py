@@ -18,10 +18,17 @@ from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination, remove_unrea
 
 
 def extract(instruction: Instruction, depth: int | None = None) -> Module:
-    """Extracts an instruction and its operands into a new module, up to a distance of `depth` (all if None).
+    """Returns a new module that computes one instruction from its operands, direct and transitive.
 
-    More distant values become parameters; called computations are copied. The original module is not modified. Raises
-    EditError for an instruction without a shape or outside a module.
+    Called computations are copied. The original module is not modified.
+
+    Args:
+        instruction: The instruction, which becomes the root.
+        depth: Maximum number of uses between an operand and the instruction; more distant values become parameters.
+            None includes all.
+
+    Raises:
+        EditError: The instruction has no shape, or is outside a module.
     """
     computation = instruction.computation
     if computation is None or computation.module is None or instruction.shape is None:

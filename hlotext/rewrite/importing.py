@@ -22,9 +22,19 @@ def import_computation(
     """Copies a computation with its callees from another module, inserting it before the entry or another computation.
 
     Names are made unique. References to the source module are translated: stack-frame ids become file and line, and
-    channels get unused ids, consistently. The copy has no callers yet, and the source module is not modified. Raises
-    EditError for a computation that is not in a module.
+    channels get unused ids, consistently. The copy has no callers yet, and the source module is not modified.
 
+    Args:
+        module: The module to copy into.
+        computation: The computation of another module.
+        name: Requested name; None keeps the original's.
+        before: Computation to insert before; None inserts before the entry.
+
+    Returns:
+        The copy of `computation`.
+
+    Raises:
+        EditError: The computation is not in a module.
     >>> import hlotext as hlo
     >>> library = hlo.parse("gelu { p = f32[] parameter(0)  ROOT t = f32[] tanh(p) }  ENTRY e { x = f32[] parameter(0) }")
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  ROOT t = f32[] negate(x) }")

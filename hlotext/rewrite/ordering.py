@@ -88,11 +88,11 @@ def depends_on(a: Instruction, b: Instruction) -> bool:
 
 
 def replace_preserving_sharding(old: Instruction, new: Instruction) -> bool:
-    """Replaces an instruction unless a sharding would be lost.
+    """Replaces an instruction unless a sharding would be lost, and returns True if it was replaced.
 
-    Corresponds to XLA's `HloComputation::ReplaceInstruction` with `preserve_sharding`. If the instructions have
-    different shardings, returns False and changes nothing. A new instruction without a sharding gets the old one's, and
-    likewise metadata and frontend attributes.
+    Corresponds to XLA's `HloComputation::ReplaceInstruction` with `preserve_sharding`. Nothing is changed if the
+    instructions have different shardings or types, or if the edit is invalid. A new instruction without a sharding gets
+    the old one's, and likewise metadata and frontend attributes. Raises EditError if `old` is not in a module.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x), sharding={replicated}  ROOT b = f32[] abs(a) }")

@@ -34,8 +34,8 @@ def outline(
         The caller.
 
     Raises:
-        EditError: A path of dependencies leaves the instructions and returns, or they include parameters or have
-            control dependencies. Nothing is changed then.
+        EditError: The instructions are not all in one computation of a module, include parameters or control
+            dependencies, or a path of dependencies leaves them and returns. Nothing is changed then.
     """
     chosen = dict.fromkeys(instructions)
     computation = next(iter(chosen)).computation if chosen else None
@@ -118,8 +118,8 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
 
     Control dependencies of the call are transferred to the copies, which follow its predecessors; its successors follow
     the result. The computation of a call is kept (DCE removes it once unused); that of a fusion is removed. Returns a
-    map from the computation's instructions to their copies. Raises EditError for other opcodes, and for a call without
-    a computation.
+    map from the computation's instructions to their copies. Raises EditError for other opcodes, and if the computation
+    is missing, empty, or has another number of parameters.
     """
     computation = call.computation
     if call.opcode not in ("call", "fusion") or computation is None or computation.module is None:

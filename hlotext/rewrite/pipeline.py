@@ -85,9 +85,10 @@ class Pipeline:
         return attrs.evolve(self, passes=[pass_.following(platform, age) for pass_ in self.passes])
 
     def run(self, module: Module) -> list[PipelineStep]:
-        """Runs the passes in order.
+        """Runs the passes in order on a module, which is modified in place, and returns a step for each.
 
-        If a pass fails, raises PassError and restores the module to its state before that pass."""
+        Raises PassError if a pass fails, and restores the module to its state before that pass.
+        """
         known: Counter[str] | None = None
         steps: list[PipelineStep] = []
         if self.dump_to is not None:
@@ -192,7 +193,15 @@ def bisect(module: Module, passes: Sequence[Pass], is_good: Callable[[Module], b
     """Returns the first pass after which a module is no longer good, or None if it is good after all passes.
 
     Runs prefixes of the passes on copies of the module, about log2(n) of them. Assumes that a module that is no longer
-    good stays that way. Raises ValueError if the module is not good to begin with.
+    good stays that way.
+
+    Args:
+        module: The module before the passes, which is not modified.
+        passes: The passes, in order.
+        is_good: Returns True for a good module.
+
+    Raises:
+        ValueError: The module is not good to begin with.
     """
     expect_module(module)
 

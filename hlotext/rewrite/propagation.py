@@ -44,6 +44,7 @@ def change_operands(
 
     Propagation works as in `change_shape`; parameters of called computations get the shapes of the operands. If only a
     layout differs, a copy after the parameter keeps the old layout for its users. Returns the modified instructions.
+    Raises EditError as `change_shape` does.
     """
     return _change(instruction, _given(shape, instruction), operands=operands)
 
@@ -54,8 +55,8 @@ def change_attributes(
     """Sets attributes of an instruction, infers its shape, and propagates it as `change_shape` does.
 
     Replica groups of another size resize a collective and everything that depends on it. None removes an attribute.
-    Names are those in HLO text, with underscores for hyphens. Returns the modified instructions.
-
+    Names are those in HLO text, with underscores for hyphens. Returns the modified instructions. Raises EditError as
+    `change_shape` does, and for an attribute that the opcode does not have.
     >>> import hlotext as hlo
     >>> module = hlo.parse(
     ...     "ENTRY e { x = f32[2,8] parameter(0)  s = f32[1,8] slice(x), slice={[0:1], [0:8]}  ROOT r = f32[1,8] negate(s) }"

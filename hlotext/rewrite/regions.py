@@ -34,7 +34,8 @@ def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Ins
         The new value, which becomes the root if the old value was.
 
     Raises:
-        EditError: The new value has another type, outside `module.transaction(typed=False)`. Nothing is changed then.
+        EditError: The value is not in a module, or the new value has another type, outside
+            `module.transaction(typed=False)`. Nothing is changed then.
     """
     home = value.computation
     if home is None or home.module is None:
@@ -59,7 +60,8 @@ def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Ins
 def sink_constants(fusion: Instruction) -> int:
     """Moves constant operands of a fusion into its body, where the compiler may fold them.
 
-    Returns the number of constants moved. Raises EditError if the body has other callers.
+    Returns the number of constants moved. Raises EditError if the instruction is not a fusion in a module, or if the
+    body has other callers.
     """
     home = fusion.computation
     if fusion.opcode != "fusion" or home is None or home.module is None:
@@ -99,8 +101,10 @@ def convert_region(instructions: Iterable[Instruction], element_type: ElementTyp
         The instructions that replace the old ones, in the order of the computation.
 
     Raises:
-        EditError: An instruction cannot compute in another type; collectives and callers of other computations
-            (fusions, loops) are not supported. Nothing is changed then.
+        EditError: The instructions are not in one computation of a module, or one of them cannot compute in another
+            type; collectives and callers of other computations (fusions, loops) are not supported. Nothing is changed
+            then.
+        KeyError: No element type has this name.
     """
     type_ = shape_of(element_type).element_type
     wanted = frozenset(instructions)

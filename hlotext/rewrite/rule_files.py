@@ -56,7 +56,7 @@ class ApplyRules(Pass):
     rules: tuple[RewriteRule, ...] = ()
 
     def run(self, module: Module) -> PassResult:
-        """Applies the rules to a module."""
+        """Applies the rules to a module until none matches. Raises RewriteError if they do not terminate."""
         return PassResult.of(apply_rules(module, self.rules))
 
     def __str__(self) -> str:

@@ -101,7 +101,10 @@ class Summary:
 
 
 def summarize(module: Module) -> Summary:
-    """Summarizes a module with at least one computation. Lazily loaded computations are not kept in memory."""
+    """Collects statistics of a module: opcodes, array sizes, loops, collectives and source lines.
+
+    Lazily loaded computations are not kept in memory. Raises ValueError for a module without computations.
+    """
     expect_module(module)
     # What is made here stays, or is let go by reference counts.
     with gc_control.gc_paused(collect_first=False):

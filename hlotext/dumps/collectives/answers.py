@@ -55,7 +55,7 @@ _MISSING = "the HLO before and after SPMD partitioning was not dumped; for all c
 def collectives(
     compilation: Compilation, mesh: DeviceMesh | str | None = None
 ) -> tuple[CollectiveCause, ...]:
-    """Explains the collectives of the final HLO. See `Compilation.collectives`."""
+    """Explains the collectives of the final HLO. Arguments and errors are those of `Compilation.collectives`."""
     after = compilation.after
     if after is None:
         raise LookupError(f"{compilation.name} has no final HLO")

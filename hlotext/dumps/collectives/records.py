@@ -44,7 +44,8 @@ class Place:
     def label(self) -> str:
         """Short name of the operation: the last component of its op_name, or else its opcode.
 
-        The opcode is also used if the op_name belongs to another operation that was folded in, such as a transpose.
+        The opcode is also used if the op_name belongs to another operation that was folded in, such as a transpose. A
+        parameter has its whole op_name, or else `an argument`.
         """
         if self.opcode == "parameter" and self.op_name:
             return self.op_name

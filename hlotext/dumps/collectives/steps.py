@@ -64,7 +64,12 @@ def read(step: Step | None) -> hlo.Module | None:
 
 
 def named_mesh(compilation: Compilation, module: hlo.Module) -> FoundMesh | None:
-    """Returns the mesh of the final module, with axis names from the program, or None if the program names none."""
+    """Returns the mesh of a module with the axis names of the program, or None if the program names none.
+
+    Args:
+        compilation: The compilation, whose first HLO is read if the module does not have the names.
+        module: Its final HLO.
+    """
     own = mesh_of(module)
     if own is not None and own.has_names and own.source is not MeshSource.GROUPS:
         return own
@@ -111,7 +116,13 @@ def other_mesh(given: DeviceMesh | str | None, texts: Iterable[hlo.Module | None
 
 
 def mesh_note(given: DeviceMesh | None, module: hlo.Module, compilation: Compilation | None = None) -> str:
-    """Returns a note on how a given mesh differs from the program's mesh; empty if it does not differ."""
+    """Returns a note on how a given mesh differs from the program's mesh; empty if it does not differ.
+
+    Args:
+        given: The mesh set by the user, or None if there is none.
+        module: The final HLO, whose mesh is compared first.
+        compilation: The compilation, whose first HLO may also have a mesh; None uses the module alone.
+    """
 
     def texts() -> Iterator[hlo.Module | None]:
         yield module

@@ -187,7 +187,7 @@ class Identity:
         return tuple(found)[:_MOST_CANDIDATES]
 
     def sources(self, name: str) -> tuple[Link, ...]:
-        """Finds the original operations of a final operation; see `Compilation.trace`."""
+        """Finds the original operations of a final operation. Results and errors are those of `Compilation.trace`."""
         self._need_both_ends()
         assert self._compilation.first is not None
         before = self._compilation.first.module
@@ -199,7 +199,7 @@ class Identity:
         return tuple(found)
 
     def results(self, name: str) -> tuple[Link, ...]:
-        """Finds the final operations that an operation became; see `Compilation.forward`."""
+        """Finds the final operations that an operation became. Results and errors are those of `Compilation.forward`."""
         self._need_both_ends()
         before, after = self._compilation.before, self._compilation.after
         assert before is not None

@@ -152,7 +152,10 @@ class Computation:
 
     @property
     def name(self) -> str:
-        """Name without `%`, unique in its module; empty for an inline body."""
+        """Name without `%`, unique in its module; empty for an inline body.
+
+        Setting it also updates the callers. Raises EditError if the name is taken or invalid.
+        """
         return self._name
 
     @name.setter
@@ -166,7 +169,10 @@ class Computation:
 
     @property
     def execution_thread(self) -> str:
-        """Name of the execution thread; `main` unless the text says otherwise."""
+        """Name of the execution thread; `main` unless the text says otherwise.
+
+        Setting it raises EditError for an invalid name.
+        """
         return self._execution_thread
 
     @execution_thread.setter
@@ -219,7 +225,8 @@ class Computation:
     def root(self) -> Instruction:
         """The root instruction, whose result is the computation's result.
 
-        Raises ValueError if there are no instructions.
+        Reading it raises ValueError if there are no instructions. Setting it raises EditError for an instruction of
+        another computation, or one of another shape than the callers need.
         """
         if self._root is not None:
             return self._root
@@ -315,7 +322,9 @@ class Computation:
     def add(
         self, instruction: Instruction, before: Instruction | None = None, *, typed: bool = True
     ) -> Instruction:
-        """Inserts a new instruction at the end, or before another instruction. The first instruction becomes the root.
+        """Inserts a new instruction at the end, or before another instruction, and returns it.
+
+        The first instruction of a computation becomes its root.
 
         Args:
             instruction: An instruction that is not in a computation yet.
@@ -334,7 +343,10 @@ class Computation:
         return instruction
 
     def remove(self, instruction: Instruction) -> None:
-        """Removes an instruction. Raises EditError if it is the root, has users, or is a parameter that callers pass."""
+        """Removes an instruction.
+
+        Raises EditError if it is in another computation, is the root, has users, or is a parameter that callers pass.
+        """
         edit_backend.backend.remove(self, (instruction,))
 
     def remove_all(self, instructions: Iterable[Instruction]) -> None:
@@ -344,7 +356,7 @@ class Computation:
     def rename(self, instruction: Instruction, name: str) -> None:
         """Renames an instruction and updates every line that refers to it.
 
-        Raises EditError if the name is taken or is not a valid name.
+        Raises EditError if the name is taken or invalid, or if the instruction is in another computation.
         """
         if instruction.computation is not self:
             raise EditError(f"{instruction.name} is not in computation {self._name}")

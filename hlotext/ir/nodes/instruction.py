@@ -293,7 +293,7 @@ class Instruction:
 
     @property
     def parameter_number(self) -> int | None:
-        """The number of a `parameter`, or None for other opcodes."""
+        """The number of a `parameter`, from 0, or None for other opcodes."""
         return self._head.argument if isinstance(self._head.argument, int) else None
 
     @parameter_number.setter
@@ -353,7 +353,10 @@ class Instruction:
 
     @property
     def users(self) -> tuple[Instruction, ...]:
-        """The instructions that use this one's result, without duplicates, in the order of the computation."""
+        """The instructions that use this one's result, without duplicates.
+
+        They are in the order of the computation, except that users added by edits come last.
+        """
         return tuple(self.user_view)
 
     @property
@@ -535,12 +538,16 @@ class Instruction:
     def replace_with(self, new: Instruction) -> None:
         """Replaces this instruction with `new` in uses and control dependencies, then removes it if unused.
 
-        A done is not removed, since every asynchronous start needs its done.
+        A done is not removed, since every asynchronous start needs its done. Raises EditError as
+        `replace_all_uses_with` does.
         """
         edit_backend.backend.replace(self, new)
 
     def erase(self) -> None:
-        """Removes this instruction from its computation. Raises EditError if it still has users."""
+        """Removes this instruction from its computation.
+
+        Raises EditError if it is in no computation, is the root, has users, or is a parameter that callers pass.
+        """
         if self._computation is None:
             raise EditError(f"{self.name} is in no computation")
         edit_backend.backend.remove(self._computation, (self,))

@@ -135,7 +135,7 @@ class Module(ModuleMethods):
 
     @property
     def start(self) -> int:
-        """Start offset in the source text; negative if it was not parsed from text."""
+        """Offset of the module's first character in the text of `source`; meaningless if `source` is None."""
         return self._start
 
     @property
@@ -145,7 +145,7 @@ class Module(ModuleMethods):
 
     @property
     def source(self) -> Source | None:
-        """The text that the module was parsed from, or None if it was built."""
+        """The text that the module was parsed from, or None if it was built or read from a proto."""
         return self._source
 
     @property
@@ -354,7 +354,7 @@ class Module(ModuleMethods):
         return self._computation_names
 
     def add(self, computation: Computation, before: Computation | None = None) -> Computation:
-        """Inserts a new computation at the end, or before another computation.
+        """Inserts a new computation at the end, or before another computation, and returns it.
 
         Raises EditError if the name is taken, or if it calls a computation that is not in the module.
         """
@@ -385,7 +385,7 @@ class Module(ModuleMethods):
     def rename(self, node: Computation | Instruction, name: str) -> None:
         """Renames a computation or an instruction and updates every line that refers to it.
 
-        Raises EditError if the name is taken or is not a valid name.
+        Raises EditError if the name is taken or invalid, or if the node is not in the module.
         """
         computation = node if isinstance(node, Computation) else node.computation
         if computation is None or computation.module is not self:
@@ -441,7 +441,7 @@ class Module(ModuleMethods):
         return printing.proto_writer()(self, fill_elided)
 
     def to_text(self, options: PrintOptions | None = None) -> str:
-        """Returns the text of the module as XLA does with these options; defaults to XLA's default preset."""
+        """Returns the text of the module as XLA prints it with these options, by default with its default preset."""
         from hlotext.ir.values.print_options import PrintOptions
 
         return printing.printer().module(self, options or PrintOptions.default())

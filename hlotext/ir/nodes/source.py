@@ -102,7 +102,7 @@ class Source:
         return start, end if other < 0 else other
 
     def forget_lines(self, offset: int) -> None:
-        """Drops the cached line starts after an offset."""
+        """Drops the line starts that `line_behind` cached for an offset."""
         self._lines_behind.pop(offset, None)
 
     def position(self, offset: int) -> tuple[int, int]:
@@ -130,12 +130,15 @@ class Source:
         return Span(start, end, *self.position(start), *self.position(end))
 
     def line(self, number: int) -> str:
-        """Returns the text of a line (from 1), without its line ending; empty after the last line."""
+        """Returns the text of a line (from 1), without its line ending; empty if there is no such line."""
         start, end = self.bounds(number)
         return self.text[start:end]
 
     def bounds(self, number: int) -> tuple[int, int]:
-        """Returns the start and end offsets of a line (from 1), without its line ending."""
+        """Returns the start and end offsets of a line (from 1), without its line ending.
+
+        Both are the length of the text if there is no such line.
+        """
         starts = self._line_starts
         if not 0 < number <= len(starts):
             return len(self.text), len(self.text)

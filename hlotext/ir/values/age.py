@@ -41,9 +41,9 @@ class XlaAge(Value):
     """Descriptions of the evidence; empty if there is none."""
 
     def has(self, change: date) -> bool:
-        """Returns True if that XLA version includes a change made on a date.
+        """Returns True if this XLA version may include a change that was made on a date.
 
-        If the interval is inconclusive, the newest version is assumed.
+        If the date is inside the interval, the newest version in it is assumed.
         """
         return self.until is None or self.until >= change
 
@@ -63,10 +63,11 @@ class XlaAge(Value):
 
 
 def as_age(age: XlaAge | date | str | None) -> XlaAge | None:
-    """Converts an `age=` argument: an XlaAge, a date, a jaxlib release ("0.12", "0.10.2"), or None to detect it.
+    """Converts an `age=` argument to an XlaAge: a date, an ISO date as text, or a jaxlib release ("0.12", "0.10.2").
 
-    A prefix of several releases means the newest of them; an untested release is placed between its neighbors. Raises
-    ValueError for anything else.
+    A prefix of several releases means the newest of them; an untested release is placed between its neighbors. An
+    XlaAge is returned as it is, and None, which means that the age is to be inferred, as None. Raises ValueError for
+    any other text.
     """
     if age is None or isinstance(age, XlaAge):
         return age

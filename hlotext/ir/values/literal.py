@@ -87,9 +87,12 @@ class Literal:
 
     @classmethod
     def from_values(cls, shape: Shape, values: np.ndarray[Any, Any], *, is_bare: bool = False) -> Literal:
-        """Creates an array literal from flat row-major values without copying or checking them. For readers.
+        """Creates an array literal from flat row-major values without checking or copying them.
 
-        `is_bare` marks a single number in place of an array.
+        Args:
+            shape: Shape of the literal.
+            values: The elements, of the dtype of the shape's element type. The array becomes read-only.
+            is_bare: True if `values` is the single number that stands in the text for an array.
         """
         values.flags.writeable = False
         return cls(shape, is_bare=is_bare, values=values)
@@ -203,11 +206,11 @@ class Literal:
         return f"Literal({self.shape} {self.abbreviated_text()})"
 
     def to_text(self) -> str:
-        """Returns the text of the literal on one line with every number, as XLA does with `print_large_constants`."""
+        """Returns the literal as text on one line with every number, as XLA prints it with `print_large_constants`."""
         return self._assembled(Literal._leaf_text)
 
     def text_with_shape(self) -> str:
-        """Returns the text of the literal with the shape in front of each array, as in the attribute `literal=`."""
+        """Returns the literal as text with the shape in front of each array, as in the attribute `literal=`."""
         return self._assembled(lambda leaf: f"{leaf.shape} {leaf._leaf_text()}")
 
     def _assembled(self, leaf_text: Callable[[Literal], str]) -> str:
@@ -230,12 +233,12 @@ class Literal:
         return "".join(pieces)
 
     def abbreviated_text(self) -> str:
-        """Returns the text of the literal as XLA does by default, with `{...}` for arrays of more than 10 elements."""
+        """Returns the literal as text in XLA's default form: `{...}` for tuples and for arrays of more than 10 elements."""
         is_shown = self.is_bare or (self.shape.is_array and self.shape.element_count <= MAX_SHOWN_ELEMENTS)
         return self.to_text() if is_shown else ELIDED_TEXT
 
     def essential_text(self) -> str:
-        """Returns the text of the literal as XLA does with `print_only_essential_constants`.
+        """Returns the literal as text in the form that XLA prints with `print_only_essential_constants`.
 
         The text is `0` or `1` if all elements have that value, all numbers for integer arrays of up to 500,000
         elements, and otherwise `{...}`.

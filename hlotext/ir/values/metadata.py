@@ -48,7 +48,7 @@ class Metadata(Value):
 
     @classmethod
     def of_source(cls, op_name: str, stack_frame_id: int) -> Metadata:
-        """Creates `Metadata(op_name=..., stack_frame_id=...)` five times as fast. For readers."""
+        """Creates `Metadata(op_name=..., stack_frame_id=...)` without the cost of the constructor, for readers."""
         made = object.__new__(cls)
         made.__dict__.update(_DEFAULTS, op_name=op_name, stack_frame_id=stack_frame_id)
         return made

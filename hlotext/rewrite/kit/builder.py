@@ -51,9 +51,14 @@ def _decisive(row: Opcode) -> tuple[str, ...] | None:
 
 
 def shape_of(element_type: ElementType | str, dimensions: Iterable[int] = ()) -> Shape:
-    """Creates an array shape without layout from an element type (or its name) and sizes.
+    """Creates an array shape without layout.
 
-    Raises KeyError for an unknown name.
+    Args:
+        element_type: The element type, or its name, such as `f32`.
+        dimensions: Sizes by dimension; none for a scalar.
+
+    Raises:
+        KeyError: No element type has this name.
     """
     type_ = element_type if isinstance(element_type, ElementType) else ELEMENT_TYPES[element_type]
     return Shape(type_, tuple(dimensions))
@@ -89,7 +94,8 @@ class Builder(OpcodeMethods):
     def before(cls, instruction: Instruction, like: Instruction | None = None) -> Builder:
         """Creates a builder that inserts before an instruction.
 
-        New instructions copy metadata and sharding from `like`, by default that instruction.
+        New instructions copy metadata and sharding from `like`, by default that instruction. Raises EditError if the
+        instruction is not in a computation.
         """
         if instruction.computation is None:
             raise EditError(f"{instruction.name} is not in a computation")
@@ -99,7 +105,8 @@ class Builder(OpcodeMethods):
     def after(cls, instruction: Instruction, like: Instruction | None = None) -> Builder:
         """Creates a builder that inserts after an instruction.
 
-        New instructions copy metadata and sharding from `like`, by default that instruction.
+        New instructions copy metadata and sharding from `like`, by default that instruction. Raises EditError if the
+        instruction is not in a computation.
         """
         computation = instruction.computation
         if computation is None:
@@ -120,9 +127,15 @@ class Builder(OpcodeMethods):
     ) -> Builder:
         """Creates a builder for a new computation with a parameter for each shape.
 
-        The computation is inserted at the end of the module, or before another one. Its instructions copy metadata and
-        sharding from `like`.
+        Args:
+            module: The module to which `finish` adds the computation.
+            name: Requested name, made unique.
+            shapes: Shapes of the parameters, as values or text.
+            before: Computation to insert before; None appends.
+            like: Instruction to copy metadata and sharding from; None copies nothing.
 
+        Raises:
+            EditError: A shape is invalid.
         >>> b = Builder.new(Module("m"), "sum", [shape_of("f32"), shape_of("f32")])
         >>> print(b.finish(b.add(*b.computation.parameters)))
         ENTRY %sum (param_0: f32[], param_1: f32[]) -> f32[] {
@@ -138,7 +151,10 @@ class Builder(OpcodeMethods):
         return builder
 
     def finish(self, root: Instruction) -> Computation:
-        """Sets the root and returns the computation, after adding it to the module if it is new."""
+        """Sets the root and returns the computation, after adding it to the module if it is new.
+
+        Raises EditError if `root` is in another computation, or if the module rejects the computation.
+        """
         self.computation.root = root
         module = self.computation.module
         if module is not None and self.computation._is_draft:
@@ -157,7 +173,7 @@ class Builder(OpcodeMethods):
         argument: int | Literal | None = None,
         **attributes: Any,
     ) -> Instruction:
-        """Adds an instruction of any opcode.
+        """Adds an instruction of any opcode, and returns it.
 
         Args:
             opcode: The opcode.
@@ -167,7 +183,7 @@ class Builder(OpcodeMethods):
             name: Requested name.
             argument: The number of a parameter or the literal of a constant.
             attributes: Attributes in any form that can be converted to their values: a list, text, a mapping, the name
-                of a computation.
+                of a computation. None omits an attribute.
 
         Raises:
             EditError: The instruction would be invalid.
@@ -257,9 +273,17 @@ class Builder(OpcodeMethods):
     def constant(
         self, value: Any, element_type: ElementType | str | None = None, name: str | None = None
     ) -> Instruction:
-        """Creates a constant from a `Literal`, an array, or a number with its element type (implied by numpy scalars).
+        """Creates a constant.
 
-        Raises EditError for a plain number without a type, and for a number that the type cannot represent.
+        Args:
+            value: A `Literal`, an array, or a number.
+            element_type: The element type, or its name. None uses that of the literal, array or numpy scalar.
+            name: Requested name; None uses the opcode.
+
+        Raises:
+            EditError: A Python number or list has no element type, or the type cannot represent a number.
+            KeyError: No element type has this name.
+            TypeError: No element type corresponds to the array's dtype.
         """
         if not isinstance(value, Literal):
             import numpy as np
@@ -286,7 +310,10 @@ class Builder(OpcodeMethods):
         )
 
     def parameter(self, shape: Shape, name: str | None = None) -> Instruction:
-        """Adds the next parameter of a computation without callers. If it has callers, use `rewrite.add_parameter`."""
+        """Adds the next parameter of a computation without callers. If it has callers, use `rewrite.add_parameter`.
+
+        The default name is `param_N`.
+        """
         number = sum(i.opcode == "parameter" for i in self.computation)
         return self.op("parameter", shape=shape, argument=number, name=name or f"param_{number}")
 
@@ -295,11 +322,11 @@ class Builder(OpcodeMethods):
         return self.computation.parameters[number]
 
     def get_tuple_element(self, value: Instruction, index: int, **settings: Any) -> Instruction:
-        """Extracts element `index` of a tuple."""
+        """Adds a `get-tuple-element` of element `index`. Further keywords are those of `op`, such as `name`."""
         return self.op("get-tuple-element", (value,), index=index, **settings)
 
     def tuple(self, *elements: Instruction, **settings: Any) -> Instruction:
-        """Creates a tuple of these elements."""
+        """Adds a `tuple` of these elements. Keywords are those of `op`, such as `name`."""
         return self.op("tuple", elements, **settings)
 
     def convert(
@@ -310,7 +337,11 @@ class Builder(OpcodeMethods):
         shape: Shape | str | None = None,
         **settings: Any,
     ) -> Instruction:
-        """Converts a value to another element type, or to `shape=`."""
+        """Adds a `convert` of a value to another element type, or to `shape=`.
+
+        Further keywords are those of `op`. Raises TypeError unless exactly one of `element_type` and `shape` is given,
+        and KeyError for an unknown name of an element type.
+        """
         one_of("convert", element_type=element_type, shape=shape)
         if element_type is not None:
             shape = retyped(_shape(value), shape_of(element_type).element_type)
@@ -324,7 +355,11 @@ class Builder(OpcodeMethods):
         shape: Shape | str | None = None,
         **settings: Any,
     ) -> Instruction:
-        """Reshapes a value to other sizes, or to `shape=`."""
+        """Adds a `reshape` of a value to other sizes, or to `shape=`.
+
+        Further keywords are those of `op`. Raises TypeError unless exactly one of `dimensions` and `shape` is given, and
+        EditError if the element counts differ.
+        """
         one_of("reshape", dimensions=dimensions, shape=shape)
         if dimensions is not None:
             shape = self._like(value, dimensions)
@@ -339,9 +374,10 @@ class Builder(OpcodeMethods):
         shape: Shape | str | None = None,
         **settings: Any,
     ) -> Instruction:
-        """Broadcasts a value to these sizes, or to `shape=`.
+        """Adds a `broadcast` of a value to these sizes, or to `shape=`.
 
-        Operand dimension i becomes result dimension `dimensions[i]`.
+        Operand dimension i becomes result dimension `dimensions[i]`. Further keywords are those of `op`. Raises TypeError
+        unless exactly one of `sizes` and `shape` is given.
         """
         one_of("broadcast", sizes=sizes, shape=shape)
         if sizes is not None:
@@ -358,7 +394,11 @@ class Builder(OpcodeMethods):
         slice: SliceDimensions | Sequence[Sequence[int]] | str | None = None,
         **settings: Any,
     ) -> Instruction:
-        """Slices a value from start to limit by stride in each dimension, or by `slice="{[0:2], [0:8:2]}"`."""
+        """Adds a `slice` of a value from start to limit by stride in each dimension, or `slice="{[0:2], [0:8:2]}"`.
+
+        Strides are 1 by default. Further keywords are those of `op`. Raises TypeError unless exactly one of `starts` (with
+        `limits`) and `slice` is given, and ValueError if their lengths differ.
+        """
         one_of("slice", starts=starts, slice=slice)
         if starts is None:
             return self.op("slice", (value,), slice=slice, **settings)
@@ -371,7 +411,10 @@ class Builder(OpcodeMethods):
     def compare(
         self, a: Operand, b: Operand, direction: ComparisonDirection | str, **settings: Any
     ) -> Instruction:
-        """Compares two values elementwise in a `direction` such as `"LT"`."""
+        """Adds an elementwise `compare` of two values in a `direction` such as `"LT"`.
+
+        Keywords are those of `op`. Raises ValueError for an unknown direction.
+        """
         return self.op("compare", (a, b), direction=ComparisonDirection(direction), **settings)
 
     def iota(
@@ -382,17 +425,24 @@ class Builder(OpcodeMethods):
         iota_dimension: int | None = None,
         **settings: Any,
     ) -> Instruction:
-        """Creates an array that counts from 0 along one dimension."""
+        """Adds an `iota` of a shape, which counts from 0 along one dimension.
+
+        Further keywords are those of `op`. Raises TypeError unless exactly one of `dimension` and `iota_dimension`, its
+        name in HLO text, is given.
+        """
         one_of("iota", dimension=dimension, iota_dimension=iota_dimension)
         number = iota_dimension if dimension is None else dimension
         return self.op("iota", shape=shape, iota_dimension=number, **settings)
 
     def bitcast(self, value: Instruction, shape: Shape, **settings: Any) -> Instruction:
-        """Reinterprets a value as another shape and layout of the same bytes."""
+        """Adds a `bitcast` of a value to another shape and layout of the same bytes. Keywords are those of `op`."""
         return self.op("bitcast", (value,), shape=shape, **settings)
 
     def full_like(self, value: Instruction, number: complex) -> Instruction:
-        """Creates an array with the shape of a value, filled with one number."""
+        """Adds a constant, broadcast to the shape of a value, and returns the result.
+
+        Raises EditError if the element type cannot represent the number.
+        """
         shape = _shape(value)
         scalar = self.constant(number, shape.element_type)
         if not shape.dimensions:

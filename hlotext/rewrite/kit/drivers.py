@@ -29,7 +29,7 @@ class Listener(Protocol):
     """Listener that is notified before each replacement. For single edits, use `Module.listen`."""
 
     def replaced(self, rule: RewriteRule, old: Instruction, new: Instruction) -> None:
-        """Handles the coming replacement of `old` with `new` by `rule`."""
+        """Handles the replacement of `old` with `new` by `rule`, before it happens."""
 
 
 @attrs.define
@@ -206,7 +206,7 @@ class PostOrder:
         self._entered.discard(i)
 
     def walk(self, computation: Computation) -> None:
-        """Visits a computation."""
+        """Calls `visit` with each instruction of a computation, after its operands and control predecessors."""
         if not len(computation):
             return
         visited = self._visited = set()

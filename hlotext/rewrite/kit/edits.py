@@ -103,7 +103,7 @@ class Editor:
         original: Instruction | None = None,
         **attributes: Any,
     ) -> Instruction:
-        """Creates an instruction (`HloComputation::AddInstruction`). Attributes that are None are omitted.
+        """Creates an instruction and returns it (`HloComputation::AddInstruction`). Attributes that are None are omitted.
 
         Args:
             opcode: The opcode.
@@ -147,7 +147,10 @@ class Editor:
         operands: Sequence[Instruction] = (),
         **settings: Any,
     ) -> Instruction:
-        """Creates an instruction with annotations copied from another one (`HloInstruction::AddInstruction`)."""
+        """Creates an instruction with annotations copied from `like` (`HloInstruction::AddInstruction`).
+
+        Further keywords are those of `create`.
+        """
         return self.create(opcode, shape, operands, like=like, **settings)
 
     def _before(self, home: Computation, new: Instruction) -> Instruction | None:
@@ -166,7 +169,7 @@ class Editor:
     def clone(
         self, i: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
     ) -> Instruction:
-        """Clones an instruction with other operands, and optionally another shape (`CloneWithNewOperands`)."""
+        """Returns a clone of an instruction with other operands, and optionally another shape (`CloneWithNewOperands`)."""
         wanted = shape if shape is not None else shape_of(i)
         own = {k: v for k, v in own_attributes(i).items() if k not in NOT_COPIED}
         own = derived_attributes(i, i.opcode, wanted, own)
@@ -174,13 +177,16 @@ class Editor:
         return self.create(i.opcode, wanted, operands, argument=argument, name=i.name, original=i, **own)
 
     def copy_annotations_from(self, like: Instruction, new: Instruction) -> Instruction:
-        """Copies sharding, metadata and frontend attributes to a new instruction (`SetupDerivedInstruction`)."""
+        """Copies sharding, metadata and frontend attributes from `like` to `new`, and returns `new`.
+
+        Corresponds to XLA's `HloInstruction::SetupDerivedInstruction`.
+        """
         own = dict(new.attributes)
         new.change(attributes=derived_attributes(like, new.opcode, shape_of(new), own), typed=False)
         return new
 
     def number(self, like: Instruction, value: Any, type_: ElementType) -> Instruction:
-        """Creates a scalar constant."""
+        """Creates a scalar constant of a type, with annotations copied from `like`. Integers wrap around."""
         array = np.asarray(value)
         if array.dtype.kind in "iu" and type_.is_integral:
             array = _wrapped(array, type_)
@@ -188,7 +194,7 @@ class Editor:
         return self.create_like(like, "constant", Shape(type_), argument=literal)
 
     def scalar_like(self, base: Instruction, value: float) -> Instruction:
-        """Fills the shape of an instruction with a number (`MakeScalarLike`)."""
+        """Creates a constant, broadcast to the shape of `base`, with its annotations (`MakeScalarLike`)."""
         shape = static(shape_of(base))
         scalar = self.number(base, value, shape.element_type)
         if not shape.dimensions:
@@ -196,18 +202,18 @@ class Editor:
         return self.create_like(base, "broadcast", shape, (scalar,), dimensions=())
 
     def zeros(self, shape: Shape) -> Instruction:
-        """Creates an array of zeros (`BroadcastZeros`)."""
+        """Creates a broadcast of a zero to a shape (`BroadcastZeros`). Dynamic dimensions have their bounds."""
         plain = static(shape).with_default_layout() if self.has_layouts else static(shape)
         literal = Literal.from_array(np.zeros((), shape.element_type.dtype), Shape(shape.element_type))
         zero = self.create("constant", Shape(shape.element_type), argument=literal)
         return self.create("broadcast", plain, (zero,), dimensions=())
 
     def binary(self, opcode: str, x: Instruction, y: Instruction) -> Instruction:
-        """Creates an elementwise operation on two values (`MakeBinaryHlo`)."""
+        """Creates an elementwise operation on two values, with the shape of `x` (`MakeBinaryHlo`)."""
         return self.create(opcode, shape_of(x), (x, y))
 
     def reshape(self, shape: Shape, x: Instruction) -> Instruction:
-        """Reshapes a value (`MakeReshapeHlo`)."""
+        """Creates a reshape of `x` to a shape, with annotations copied from `x` (`MakeReshapeHlo`)."""
         return self.create_like(x, "reshape", shape, (x,))
 
     # ---- replacing and removing
@@ -224,8 +230,19 @@ class Editor:
     ) -> bool:
         """Replaces all uses of one instruction with another, and removes instructions that become unused.
 
-        Corresponds to XLA's `HloComputation::ReplaceInstruction`. Returns False, without changes, if XLA would not
-        replace the instruction.
+        Corresponds to XLA's `HloComputation::ReplaceInstruction`.
+
+        Args:
+            old: The instruction to replace.
+            new: Its replacement.
+            preserve_sharding: Do not replace an instruction with one of another sharding.
+            relay_control: Transfer control dependencies to `new`; otherwise instructions with any are not replaced.
+            remove_unused: Remove `old`, and operands that become unused.
+            preserve_frontend: Copy the frontend attributes of `old` if `new` has none.
+
+        Returns:
+            True if the instruction was replaced. Otherwise nothing is changed: an option forbids it, or the edit is
+            invalid.
         """
         if old is new:
             return False
@@ -263,32 +280,48 @@ class Editor:
         relay_control: bool = False,
         **settings: Any,
     ) -> bool:
-        """Replaces an instruction with a new instruction, by default of the same shape (`ReplaceWithNewInstruction`)."""
+        """Replaces an instruction with a new one, by default of the same shape (`ReplaceWithNewInstruction`).
+
+        Further keywords are those of `create`. Returns False if the instruction has control dependencies, unless
+        `relay_control` is set, or if the replacement is invalid.
+        """
         if not relay_control and (old.control_predecessors or old.control_successors):
             return False
         new = self.create(opcode, shape if shape is not None else shape_of(old), operands, **settings)
         return self.replace(old, new, relay_control=relay_control)
 
     def replace_if_compatible(self, old: Instruction, new: Instruction) -> bool:
-        """Replaces an instruction if shapes are equal and no sharding is lost (`ReplaceInstructionIfCompatible`)."""
+        """Replaces an instruction if shapes are equal and no sharding is lost (`ReplaceInstructionIfCompatible`).
+
+        Returns False, without changes, otherwise, and if the instruction has control predecessors.
+        """
         if old.control_predecessors or not self.same_shape(shape_of(old), shape_of(new)):
             return False
         return self.replace(old, new, preserve_sharding=True)
 
     def replace_with_bitcast(self, i: Instruction, operand: Instruction | None = None) -> bool:
-        """Replaces an instruction with a bitcast of `operand`, by default its first operand (`ReplaceWithBitcast`)."""
+        """Replaces an instruction with a bitcast of `operand`, by default its first operand (`ReplaceWithBitcast`).
+
+        Returns False if the replacement is invalid.
+        """
         value = operand if operand is not None else i.operands[0]
         return self.replace(i, self.create_like(i, "bitcast", shape_of(i), (value,)))
 
     def replace_uses(self, old: Instruction, new: Instruction) -> bool:
-        """Replaces all uses of an instruction without removing it (`ReplaceAllUsesWith`)."""
+        """Replaces all uses of an instruction without removing it (`ReplaceAllUsesWith`).
+
+        Returns False, without changes, if the edit is rejected.
+        """
         with contextlib.suppress(EditError):
             old.replace_all_uses_with(new)
             return True
         return False
 
     def set_operands(self, i: Instruction, operands: Sequence[Instruction]) -> bool:
-        """Replaces the operands of an instruction (`ReplaceOperandWith`)."""
+        """Replaces all operands of an instruction (`ReplaceOperandWith`).
+
+        Returns False, without changes, if the edit is rejected.
+        """
         with contextlib.suppress(EditError):
             i.change(operands=operands, typed=False)
             return True

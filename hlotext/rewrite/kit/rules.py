@@ -54,7 +54,7 @@ class Rewrite(Editor):
         return rewrite
 
     def at(self, instruction: Instruction, match: Match = NO_CAPTURES) -> None:
-        """Moves to an instruction; new instructions are inserted before it."""
+        """Moves to an instruction and the captures of its match; new instructions are inserted before it."""
         self.place = self.instruction = instruction
         self.match = match
         self._builder = None
@@ -71,7 +71,7 @@ class Rewrite(Editor):
         return found
 
     def like(self, name: str) -> Builder:
-        """Returns a builder that copies metadata and sharding from a capture instead of the matched instruction."""
+        """Returns a builder that copies metadata and sharding from the capture `name`, not the matched instruction."""
         return attrs.evolve(self.b, like=self[name])
 
     def may_rewrite(self, i: Instruction) -> bool:

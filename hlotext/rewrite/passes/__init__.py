@@ -139,9 +139,13 @@ class PassOptionError(ValueError):
 def parse_passes(text: str, platform: str = "", age: Age = "") -> list[Pass]:
     """Parses a list of passes such as `dce,cse,algsimp{max_iterations=10}`.
 
-    `platform` (`cpu`, `gpu`, `tpu`) and `age` are set on passes with these options, unless the list sets them. Raises
-    PassOptionError for an unknown pass or option.
+    Args:
+        text: The passes, with their options in braces.
+        platform: Value of the option `platform` (`cpu`, `gpu`, `tpu`) for passes that have it, unless `text` sets it.
+        age: The same for the option `age`.
 
+    Raises:
+        PassOptionError: A pass or option is unknown, or a value is invalid.
     >>> [str(p) for p in parse_passes("dce{computations=false},cse,algsimp", platform="gpu")]
     ['dce{computations=false}', 'cse', 'algsimp{platform=gpu}']
     """
@@ -161,7 +165,8 @@ def parse_passes(text: str, platform: str = "", age: Age = "") -> list[Pass]:
 def make_pass(name: str, options: str = "") -> Pass:
     """Creates a pass by name, with options as `name=value` separated by commas or blanks.
 
-    Raises PassOptionError for an unknown pass or option."""
+    Raises PassOptionError for an unknown pass or option, and for an invalid value.
+    """
     kind = find_pass(name)
     if kind is None:
         known = (*PASSES, *MODELS)

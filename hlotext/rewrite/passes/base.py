@@ -109,7 +109,7 @@ class Pass:
         return attrs.evolve(self, **new) if new else self
 
     def run(self, module: Module) -> PassResult:
-        """Runs the pass on a module in one transaction, and validates the result."""
+        """Runs the pass on a module, which is modified in place in one transaction that validates the result."""
         raise NotImplementedError
 
     def __init_subclass__(cls) -> None:

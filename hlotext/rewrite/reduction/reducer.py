@@ -44,8 +44,16 @@ def reduce(module: Module, fails: Callable[[Module], bool], max_tests: int = 200
     Tries these steps in every computation, from large to small: making an earlier instruction the root; replacing
     groups of instructions (halved on failure) by parameters, loop state or zeros; inlining branches, loops and calls;
     removing unused loop state and parameters; replacing an instruction by an operand; removing attributes and header
-    fields; shrinking arrays. Stops when no step helps or after `max_tests` calls of `fails`. Candidates never have more
-    `verify` findings than the given module. Raises ValueError if the module does not fail to begin with.
+    fields; shrinking arrays. Stops when no step helps. Candidates never have more `verify` findings than the given
+    module.
+
+    Args:
+        module: The module.
+        fails: Returns True for a module that still shows the fault.
+        max_tests: Maximum number of calls of `fails`.
+
+    Raises:
+        ValueError: `fails` returns False for the given module.
     """
     expect_module(module)
     run = _Reducer(module.clone(), fails, max_tests)

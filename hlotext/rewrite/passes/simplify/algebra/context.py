@@ -62,7 +62,7 @@ class AlgebraRewrite(Rewrite):
         return self.options.age.has(change)
 
     def is_loose(self, change: date) -> bool:
-        """Returns True if a rule that rounds differently applies: always before a date, only with fast math since."""
+        """Returns True if a rule that rounds differently applies: before `change` always, since then with fast math."""
         return self.options.enable_fast_math or not self.has(change)
 
     def may_rewrite(self, i: Instruction) -> bool:
@@ -70,7 +70,7 @@ class AlgebraRewrite(Rewrite):
         return is_typed(i) and (i.opcode != "dot" or len(i.operands) == 2)
 
     def drop_neutral(self, number: float) -> bool:
-        """Rewrites `op(x, number) => x`, with the number on either side."""
+        """Rewrites `op(x, number) => x`, with the number on either side. Returns True if it was rewritten."""
         i = self.instruction
         x, y = i.operands
         return (is_all(y, number) and self.replace_if_compatible(i, x)) or (
@@ -78,7 +78,7 @@ class AlgebraRewrite(Rewrite):
         )
 
     def keep_absorbing(self, number: float) -> bool:
-        """Rewrites `op(x, number) => number`, with the number on either side."""
+        """Rewrites `op(x, number) => number`, with the number on either side. Returns True if it was rewritten."""
         i = self.instruction
         x, y = i.operands
         return (is_all(y, number) and self.replace_if_compatible(i, y)) or (
