@@ -401,5 +401,6 @@ def test_commands_can_be_pasted_and_long_names_leave_room(capsys: pytest.Capture
     place = next(n for n, line in enumerate(lines) if "after_adding" in line)
     shell = "\n".join(lines[:place]).replace("\\\n", " ").removeprefix("  more")
     assert " ".join(shell.split()) == command
+    assert any("--select D107" in line for line in lines)  # an option and its value stay together
     assert len(lines) - place <= 4
     assert " ".join(" ".join(lines[place + 1 :]).split()) == value

@@ -452,3 +452,29 @@ ENTRY e {{
 """
         roles = contents(hlo.parse(text))
         assert (Role.EMBEDDINGS in roles) is (rank > 1 and rows < 64)
+
+
+def test_the_transfer_that_most_of_a_wait_is_for_is_named() -> None:
+    place = CORPUS / "gpu" / "data_parallel.h100_1x1x4.after_optimizations.txt"
+    (one,) = triage.run([place], jobs=1).modules
+    estimate = cost.estimate(hlo.load(place), one.chip)
+    most = max(estimate.transfers, key=lambda transfer: transfer.exposed)
+    assert one.stall is not None
+    assert (one.stall.name, one.stall.seconds) == (most.start.name, most.exposed)
+    shown = " ".join(run("triage", place).stdout.split())
+    assert f"of it on {most.start.name} (" in shown
+    assert run_json("triage", place, "--format", "json")["modules"][0]["stall"]["name"] == most.start.name
+    alone = CORPUS / "cpu" / "mlp_train.cpu_1.after_optimizations.txt"
+    assert triage.run([alone], jobs=1).modules[0].stall is None
+
+
+def test_narrow_tables_keep_the_roles_that_most_of_a_peak_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from hlotext.cli import triage as command
+    from hlotext.cli.table_layout import fit
+
+    (tmp_path / "m.hlo").write_text(UNDONATED.replace("ROWS", "4096"))
+    table = command._memory(triage.run([tmp_path], jobs=1), 5)
+    kept = [table.columns[n].title for n in fit(table.columns, table.rows, 44).columns]
+    assert kept == ["module", "peak", "caches", "results"]

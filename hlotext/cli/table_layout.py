@@ -53,6 +53,7 @@ _KNOWN = {
     "op_name": (Kind.SCOPE, 5),
     "file": (Kind.PLACE, 9),
     "opcode": (Kind.NAME, 4),
+    "age": (Kind.PROSE, 5),
     "family": (Kind.PROSE, 4),
     **dict.fromkeys(("kind", "along"), (Kind.WORD, 8)),
     **dict.fromkeys(
@@ -418,9 +419,17 @@ _ARGUMENTS = re.compile(r"(?:'[^']*'|\"[^\"]*\"|[^ '\"])+")
 
 
 def command_lines(text: str, width: int) -> list[str]:
-    """A command line for the shell in lines that end with a backslash, so that it can be pasted; no argument is broken."""
-    lines: list[str] = []
+    """A command line for the shell in lines that end with a backslash, so that it can be pasted; no argument is broken, and
+    options stand beside their values."""
+    words: list[str] = []
     for word in _ARGUMENTS.findall(text):
+        is_value = bool(words) and words[-1].startswith("-") and " " not in words[-1] and word[0] != "-"
+        if is_value and cell_width(words[-1]) + cell_width(word) + len("  \\") <= width:
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    lines: list[str] = []
+    for word in words:
         if lines and cell_width(lines[-1]) + cell_width(word) + len("  \\") <= width:
             lines[-1] += f" {word}"
         else:

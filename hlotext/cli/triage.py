@@ -16,7 +16,7 @@ from hlotext.analysis.formatting import format_percent, pluralize, seconds
 from hlotext.cli.chip_options import chip_of
 from hlotext.cli.common import Unreadable, limit_option, write_json
 from hlotext.cli.listing import Listing, Row
-from hlotext.cli.output import Command, TerminalTable, emit_report, output, printable
+from hlotext.cli.output import Command, TerminalColumn, TerminalTable, emit_report, output, printable
 from hlotext.cli.show_modules import recompiled
 from hlotext.cli.table_options import columns_option
 from hlotext.findings.escape import markdown
@@ -27,6 +27,8 @@ _ACTIONS = 5
 _SUSPECTS = 3
 _REPEATED = 3
 _UNPRICED = 5
+_STALLED = 0.05
+"""Part of the time of all modules from which on the transfers that a module waits for are named."""
 _KEYS: dict[str, Callable[[triage.Examined], float]] = {
     "time": lambda one: one.seconds,
     "memory": lambda one: one.peak_bytes or 0,
@@ -154,6 +156,9 @@ def _facts(found: triage.Triage) -> list[tuple[str, str]]:
     if assumed:
         listed = ", ".join(f"{chip} for {count:,}" for chip, count in sorted(assumed.items()))
         facts.append(("chip unknown", f"assuming {listed} (set --chip)"))
+    waiting = [one for one in found.modules if one.stall and one.exposed_seconds >= _STALLED * _step(found)]
+    waiting.sort(key=lambda one: -one.exposed_seconds)
+    facts += [("stalled", _stalled(one)) for one in waiting[:_REPEATED]]
     early = sum(not one.is_bound for one in found.modules)
     if early:
         facts.append(("not optimized", f"{pluralize(early, 'module')}, so their times are not lower bounds"))
@@ -170,6 +175,16 @@ def _facts(found: triage.Triage) -> list[tuple[str, str]]:
     if not found.actions and found.modules:
         facts.append(("actions", "none: no large cost is proven avoidable"))
     return facts
+
+
+def _stalled(one: triage.Examined) -> str:
+    """The wait of a module for transfers, with the transfer that most of it is for."""
+    stall = one.stall
+    total = f"{one.name}: {seconds(one.exposed_seconds)} ({format_percent(one.exposed_seconds, one.seconds)} of its step)"
+    if stall is None:
+        return f"{total} on transfers"
+    line = f" ({os.path.basename(stall.file)}:{stall.line})" if stall.file else ""
+    return f"{total} on transfers, {seconds(stall.seconds)} of it on {stall.name}{line}"
 
 
 def _step(found: triage.Triage) -> float:
@@ -222,7 +237,18 @@ def _memory(found: triage.Triage, limit: int) -> TerminalTable:
     # Files stand in the table of modules: here they only tell modules of one name apart.
     has_names = len({one.name for one in fullest}) == len(fullest)
     without = [*empty, *(["file"] if has_names or len({one.place for one in fullest}) < 2 else [])]
-    return Listing("triage.memory", row).table(title, found.fullest, limit, without=without)
+    table = Listing("triage.memory", row).table(title, found.fullest, limit, without=without)
+    return attrs.evolve(table, columns=[_by_bytes(column, fullest) for column in table.columns])
+
+
+def _by_bytes(column: TerminalColumn, fullest: Sequence[triage.Examined]) -> TerminalColumn:
+    """The column of a role, more important the more of any module's peak it is: narrow terminals drop the small ones."""
+    parts = dict.fromkeys(triage.Role, 0.0)
+    for one in fullest:
+        for content in one.contents:
+            parts[content.role] = max(parts[content.role], content.bytes / (one.peak_bytes or 1))
+    order = [role.value for role in sorted(parts, key=parts.__getitem__)]
+    return attrs.evolve(column, rank=order.index(column.title)) if column.title in order else column
 
 
 def _arrays(layer: triage.Layer) -> str:
@@ -334,6 +360,7 @@ def _module_json(one: triage.Examined) -> dict[str, Any]:
         "is_bound": one.is_bound,
         "is_at_least": one.is_at_least,
         "exposed_seconds": one.exposed_seconds,
+        "stall": attrs.asdict(one.stall) if one.stall is not None else None,
         "peak_bytes": one.peak_bytes,
         "memory_problem": one.memory_problem or None,
         "excess": one.excess or None,

@@ -12,14 +12,14 @@ from hlotext.ir.lazy_imports import lazy_submodules
 if TYPE_CHECKING:
     from hlotext.triage.actions import Action
     from hlotext.triage.contents import Content, Layer, Role
-    from hlotext.triage.examined import Examined, Settings, Unexamined, examine
+    from hlotext.triage.examined import Examined, Settings, Stall, Unexamined, examine
     from hlotext.triage.modules import Triage, run
 
 __getattr__ = lazy_submodules(
     __name__,
     actions=("Action",),
     contents=("Content", "Layer", "Role"),
-    examined=("Examined", "Settings", "Unexamined", "examine"),
+    examined=("Examined", "Settings", "Stall", "Unexamined", "examine"),
     modules=("Triage", "run"),
 )
 
@@ -30,6 +30,7 @@ __all__ = [
     "Layer",
     "Role",
     "Settings",
+    "Stall",
     "Triage",
     "Unexamined",
     "examine",

@@ -8,7 +8,14 @@ import attrs
 
 import hlotext as hlo
 from hlotext import cost, lint, memory
-from hlotext.analysis import Backend, backend_of, call_graph, chip_or_default, devices_of
+from hlotext.analysis import (
+    Backend,
+    backend_of,
+    call_graph,
+    chip_or_default,
+    devices_of,
+    responsible_frame,
+)
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.entries import arguments
 from hlotext.cost import TrafficTotal
@@ -30,6 +37,18 @@ class Settings:
 
     config: lint.Config = attrs.field(factory=lint.Config)
     """Lint configuration; its chip, if set, applies to all modules."""
+
+
+@attrs.frozen
+class Stall:
+    """The transfer that the core waits for longest."""
+
+    name: str
+    seconds: float
+    """Seconds of waiting in all executions."""
+    file: str
+    line: int
+    """Python line; 0 if unknown."""
 
 
 @attrs.frozen
@@ -66,6 +85,8 @@ class Examined:
     """Names and shapes of the arguments; for a recompiled function, only those with a different shape."""
     priced_seconds: float = 0.0
     """Time of one run as findings are priced: loops of unknown trip count as in `Finding.basis`."""
+    stall: Stall | None = None
+    """The longest of `exposed_seconds`, or None if the core waits for nothing."""
     usable_bytes: int | None = None
     """Main memory of the chip that a program may use, or None if unknown, as on CPU."""
     devices: int | None = None
@@ -142,6 +163,7 @@ def _examined(
         findings=tuple(finding.detached() for finding in found),
         arguments=tuple((one.label, one.shape) for one in arguments(module)),
         priced_seconds=prices_of(module, backend, priced.chip, priced.trips).step,
+        stall=_longest_stall(estimate),
         usable_bytes=chip.usable_bytes(MAIN),
         devices=devices_of(module).total,
     )
@@ -181,6 +203,14 @@ def _memory(
         return memory.assign(module, backend, known, age=text.age), ""
     except memory.MemoryModelError as error:
         return None, line(str(error))
+
+
+def _longest_stall(estimate: cost.Estimate) -> Stall | None:
+    most = max(estimate.transfers, key=lambda one: one.exposed, default=None)
+    if most is None or not most.exposed:
+        return None
+    frame = responsible_frame(most.start)
+    return Stall(most.start.name, most.exposed, frame.file if frame else "", frame.line if frame else 0)
 
 
 def _sent(module: hlo.Module) -> TrafficTotal:
