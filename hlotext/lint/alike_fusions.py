@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from itertools import chain
 
 import attrs
 
@@ -45,7 +46,6 @@ class Alike:
         self._deciding: dict[Computation, frozenset[int] | None] = {}
         self._numbers: dict[Computation, dict[Instruction, int]] = {}
         self._opcodes: dict[Computation, frozenset[str]] = {}
-        self._opcodes_of: dict[Instruction, frozenset[str]] = {}
         self._likeness: dict[Instruction, Likeness | None] = {}
         self._places: dict[tuple[Computation, frozenset[str]], list[int]] = {}
 
@@ -66,11 +66,10 @@ class Alike:
         opcode = instruction.opcode
         if opcode not in ENTERED:
             return frozenset({opcode})
-        found = self._opcodes_of.get(instruction)
-        if found is None:
-            found = frozenset[str]().union(*map(self._opcodes_in, instruction.called_computations))
-            self._opcodes_of[instruction] = found
-        return found
+        bodies = instruction.called_computations
+        if len(bodies) == 1:  # equal bodies share the set
+            return self._opcodes_in(bodies[0])
+        return frozenset(chain.from_iterable(map(self._opcodes_in, bodies)))
 
     def parts(self, instruction: Instruction, opcodes: frozenset[str]) -> list[Instruction]:
         """Those of `parts_of` that have these opcodes, in its order: equal bodies have them at the same places."""
@@ -92,13 +91,14 @@ class Alike:
 
     def _opcodes_in(self, body: Computation) -> frozenset[str]:
         first = self._first[body]
-        if first not in self._opcodes:
+        known = self._opcodes.get(first)
+        if known is None:
             found = {one.opcode for one in first}
             if not found.isdisjoint(ENTERED):
                 found.difference_update(ENTERED)
                 found.update(*[self.opcodes(one) for one in first if one.opcode in ENTERED])
-            self._opcodes[first] = frozenset(found)
-        return self._opcodes[first]
+            known = self._opcodes[first] = frozenset(found)
+        return known
 
     def of(self, fusion: Instruction, body: Computation) -> Likeness | None:
         """The likeness of a fusion that stands in no other; None if it picks elements of its own."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import hlotext as hlo
 from hlotext.cost import traffic
 from hlotext.findings import escape
+from hlotext.ir import gc_control
 from hlotext.view.carried import carried
 from hlotext.view.graph.columns import columns
 from hlotext.view.graph.origins import Facts
@@ -44,7 +45,9 @@ def graph_page(
         first = wanted
     if not any(len(computation) for computation in module.computations):
         raise ValueError(f"module {module.name} has no instructions")
-    data, script = columns(module, _told(module, why or {})), joined("common.js", "graph.js")
+    with gc_control.gc_paused(collect_first=False):  # who uses what stays, and columns are no cycles
+        data = columns(module, _told(module, why or {}))
+    script = joined("common.js", "graph.js")
     blobs = "\n".join(
         f'<script type="application/octet-stream" data-part="{name}">{blob}</script>'
         for name, blob in data.items()
