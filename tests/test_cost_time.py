@@ -240,6 +240,14 @@ def test_chips_of_ones_own() -> None:
             chips.read_chip(text)
 
 
+def test_seconds_are_grouped_by_known_keys_only() -> None:
+    """An unknown key is refused as `Analysis.by` refuses it; it was taken for `line`."""
+    estimate = cost.estimate(hlo.parse(TPU[0]["text"]), chip=TPU[0]["chip"])
+    with pytest.raises(ValueError, match="not by 'lines'"):
+        estimate.seconds_by("lines")  # type: ignore[arg-type]
+    assert estimate.seconds_by("opcode") is None
+
+
 def test_an_estimate_of_an_edited_module_is_not_completed() -> None:
     """What an estimate computes on access is of the module as it was estimated, or is refused."""
     module = hlo.parse(TPU[0]["text"])

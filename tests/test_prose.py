@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import importlib
 import inspect
@@ -20,6 +21,9 @@ AVOIDED = re.compile(
     r"\b(anew|as far as|at once|in the next (two |three )?fields?|stands? for|(tells?|told)|of (its|their|your) own)\b"
 )
 """Words that a reader of the public API stumbled over."""
+
+EXCEPTION = re.compile(r"\b[A-Z]\w+(?:Error|Warning)\b")
+"""A name of an exception, as docstrings mention it."""
 
 
 def test_docstrings_that_begin_as_a_question_become_fewer() -> None:
@@ -74,3 +78,55 @@ def test_public_docstrings_have_a_first_line_that_is_a_statement() -> None:
         if found := AVOIDED.search(lines[0]):
             wrong.add(f"{name} says {found[0]}: {lines[0]}")
     assert wrong == set()
+
+
+def section(text: str, title: str) -> list[str] | None:
+    """The names that a section of a docstring explains, such as those of parameters; None without this section."""
+    found = re.search(rf"^{title}:\n((?: {{4}}.*\n?|\n)*)", text, re.MULTILINE)
+    return re.findall(r"^ {4}\*{0,2}(\w+):", found[1], re.MULTILINE) if found is not None else None
+
+
+def described() -> Iterator[tuple[str, types.FunctionType]]:
+    """Every public function, method and property, once and by its function."""
+    seen = set()
+    for name, value in public():
+        called = (
+            value.fget if isinstance(value, property) else getattr(value, "func", None) or function(value)
+        )
+        if isinstance(called, types.FunctionType) and called not in seen:
+            seen.add(called)
+            yield name, called
+
+
+def exceptions() -> set[str]:
+    """Names of all exceptions: Python's and those of the packages, which have been imported."""
+    every = [BaseException]
+    for kind in every:
+        every += kind.__subclasses__()
+    return {kind.__name__ for kind in every} | set(vars(builtins))
+
+
+def test_public_docstrings_agree_with_signatures() -> None:
+    """A section of arguments has every parameter and no other name, and a result that may be None is said to be."""
+    wrong = []
+    for name, called in described():
+        text, signature = inspect.getdoc(called) or "", inspect.signature(called)
+        names = [one for one in signature.parameters if one not in ("self", "cls")]
+        explained = section(text, "Args")
+        if explained is not None and sorted(explained) != sorted(names):
+            wrong.append(f"{name} explains {', '.join(explained)}, but takes {', '.join(names)}")
+        result = signature.return_annotation
+        if isinstance(result, str) and result.endswith("| None") and "None" not in text:
+            wrong.append(f"{name} returns {result}, but does not say when it is None")
+    assert wrong == []
+
+
+def test_public_docstrings_name_exceptions_that_exist() -> None:
+    """Those of the section `Raises`, and every word that looks like the name of one."""
+    wrong = []
+    texts = [(name, inspect.getdoc(called) or "") for name, called in described()]
+    known = exceptions()
+    for name, text in texts:
+        missing = {*EXCEPTION.findall(text), *(section(text, "Raises") or ())} - known
+        wrong += [f"{name} mentions {one}, which does not exist" for one in sorted(missing)]
+    assert wrong == []

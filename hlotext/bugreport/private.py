@@ -71,7 +71,10 @@ def module_words(module: hlo.Module) -> dict[str, str]:
 
 
 def leaks(text: str, words: Mapping[str, str]) -> Iterator[Leak]:
-    """Yields the private words in a text, and absolute paths with two or more components, line by line."""
+    """Yields the private words in a text, and absolute paths with two or more components, line by line.
+
+    `words` maps each private word to its kind, such as `user name`.
+    """
     listed = sorted(words, key=len, reverse=True)
     known = (
         re.compile("|".join(rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in listed)) if listed else None

@@ -53,8 +53,9 @@ class Answer:
 def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
     """Explains an instruction of the final HLO with all models that apply.
 
-    The instruction is tracked through all steps, where it may have other names. Raises LookupError if the final HLO has
-    no instruction with this name, and InputError if a file cannot be read.
+    The instruction is tracked through all steps, where it may have other names. Returns an answer for each modeled pass
+    that made a decision about it, in order; empty if there are none. Raises InputError if a file cannot be read, and
+    HloSyntaxError if it is not valid HLO.
     """
     birth = compilation.births([name]).get(name)
     own = () if birth is None else (*(event.name for event in birth.history), birth.name)
@@ -101,7 +102,14 @@ def _explained(compilation: Compilation, step: Step) -> Explanation | None:
 def why_in(module: hlo.Module, name: str, platform: str | None = None) -> tuple[Answer, ...]:
     """Explains an instruction of a module with all models that apply.
 
-    Raises LookupError if the module has no instruction with this name, and ValueError for an unknown platform.
+    Args:
+        module: The module.
+        name: Name of the instruction.
+        platform: `cpu`, `gpu` or `tpu`. None (the default) detects it from the module text.
+
+    Raises:
+        LookupError: The module has no instruction with this name.
+        ValueError: The platform is unknown.
     """
     expect_module(module)
     instruction = meant_instruction(module, name)

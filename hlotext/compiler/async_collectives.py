@@ -109,7 +109,8 @@ class ConvertAsyncCollectivesToSync(Pass):
 def async_collective_creator(module: Module, *, age: Age | None = None) -> Outcome:
     """Models `AsyncCollectiveCreator`, which makes collectives asynchronous, with a decision for each collective.
 
-    `age` is the XLA version to model. None (the default) detects it from the module text.
+    `age` is the XLA version to model. None (the default) detects it from the module text. Raises ValueError if it is
+    not an age of XLA.
     """
     expect_module(module)
     copy = module.clone()
@@ -121,7 +122,8 @@ def async_collective_creator(module: Module, *, age: Age | None = None) -> Outco
 def convert_async_collectives_to_sync(module: Module, *, age: Age | None = None) -> Outcome:
     """Models `ConvertAsyncCollectivesToSync` on a scheduled module, with a decision for each start.
 
-    `age` is the XLA version to model. None (the default) detects it from the module text.
+    `age` is the XLA version to model. None (the default) detects it from the module text. Raises ValueError if it is
+    not an age of XLA.
     """
     expect_module(module)
     copy = module.clone()

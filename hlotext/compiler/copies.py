@@ -156,9 +156,10 @@ def special_copies(module: Module, platform: str | None = None) -> Outcome:
 
 
 def post_scheduling_copies(module: Module, *, age: Age | None = None) -> Outcome:
-    """Models the GPU copy passes that run after scheduling.
+    """Models the GPU copy passes that run after scheduling, with the reasons why each copy was added or removed.
 
-    Raises MemoryModelError if the buffers cannot be determined, and ValueError if the module is not scheduled.
+    `age` is the XLA version to model. None (the default) detects it from the module text. Raises MemoryModelError if the
+    buffers cannot be determined, and ValueError if the module is not scheduled or the age is unknown.
     """
     expect_module(module)
     return _on_copy(module, lambda copy: _after_schedule(copy, age_for(module, age)))

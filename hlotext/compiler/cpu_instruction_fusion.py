@@ -109,6 +109,7 @@ def cpu_fusion(module: Module, *, age: Age | None = None) -> FusionOutcome:
     """Models XLA's CPU fusion on a module with assigned layouts, with the reason for each pair left unfused.
 
     `age` is the XLA version to model. None (the default) detects it from the module text, or else assumes the newest.
+    Raises ValueError if it is not an age of XLA.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[8]{0} parameter(0)  s = f32[8]{0} exponential(x)  n = f32[8]{0} negate(s)"

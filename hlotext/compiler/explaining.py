@@ -81,7 +81,7 @@ class Explanation:
 
     @functools.cached_property
     def views(self) -> tuple[View, ...]:
-        """Additional tables for passes without a model: clones, overlap, shards, instruction order."""
+        """Tables of changes for passes without a model: clones, overlap, shards, instruction order; empty for others."""
         with gc_control.gc_paused(collect_first=False):
             return tuple(views_of(self.name, self.accounting, self.platform))
 
@@ -108,7 +108,7 @@ class Explanation:
 
     @functools.cached_property
     def decisions(self) -> tuple[Decision, ...]:
-        """The model's decisions, with new operations named as XLA named them."""
+        """The model's decisions, with new operations named as XLA named them; empty without a model."""
         if self.outcome is None:
             return ()
         known = {i.name for i in self.before.instructions()}
@@ -130,7 +130,11 @@ class Explanation:
 
     @functools.cached_property
     def verdict(self) -> str | None:
-        """`agrees` or `differs`, comparing the model's module with XLA's, or None without a model."""
+        """`agrees` or `differs`, comparing the model's module with XLA's, or None if they are not compared.
+
+        That is the case without a model, for decisions from a log, for passes that only change the order of instructions,
+        and for large modules.
+        """
         if self.outcome is None or self.outcome.module is self.before:
             return None
         if self.outcome.is_from_log or self.name in _ORDER_ALONE:
@@ -234,7 +238,7 @@ def explain(
         HloSyntaxError: An input is not valid HLO.
         InputError: A file cannot be read.
         TypeError: An argument is not a module, a path or module text.
-        ValueError: The platform is unknown.
+        ValueError: The platform or age is unknown.
     """
     found = asked(before, after, name, platform=platform, log=log, age=age)
     _ = found.views  # as the texts are now

@@ -141,7 +141,7 @@ class OverlapChange:
 
 
 def overlaps(accounting: PassDiff) -> tuple[OverlapChange, ...]:
-    """Counts the operations between each start and its done, before and after the pass."""
+    """Returns, for each asynchronous start after a pass, the operations between it and its done before and after."""
     old_between = dict(_between(accounting.before))
     found = []
     for start, count in _between(accounting.after):

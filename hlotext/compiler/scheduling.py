@@ -143,7 +143,7 @@ def schedule(module: Module, platform: str | None = None) -> Outcome:
 def schedules(module: Module, platform: str | None = None) -> tuple[Candidate, ...]:
     """Returns the instruction order and peak memory of each scheduler, and of the existing order.
 
-    Raises MemoryModelError if the buffers cannot be determined, and ValueError for an unknown platform.
+    Arguments and errors are those of `schedule`.
     """
     return candidates(module, platform)
 

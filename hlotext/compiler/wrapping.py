@@ -86,7 +86,13 @@ class FusionWrapper(Pass):
 def fusion_wrapper(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
     """Models `FusionWrapper`, with the reason for each operation that it wraps in a fusion.
 
-    `age` is the XLA version to model. None (the default) detects it from the module text.
+    Args:
+        module: The module. It is not modified.
+        platform: `cpu`, `gpu` or `tpu`. None (the default) detects it from the module text.
+        age: The XLA version to model. None (the default) detects it from the module text.
+
+    Raises:
+        ValueError: The platform or age is unknown.
     """
     expect_module(module)
     copy = module.clone()

@@ -26,7 +26,7 @@ from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
 from hlotext.analysis.formatting import seconds as time_text
 from hlotext.cost import undercounted
-from hlotext.cost.analysis import Key, naming
+from hlotext.cost.analysis import KEYS, Key, naming
 from hlotext.cost.counting import MOST, Counting
 from hlotext.cost.roofline import Bound, LowerBound, Roofline, estimated_cycles
 from hlotext.cost.schedule import CORE, ScheduledTransfer, Scheduler, Walk
@@ -184,9 +184,10 @@ class Estimate:
 
     @functools.cached_property
     def roofline_seconds(self) -> float | None:
-        """libtpu's `optimal_seconds` without custom calls: loop bodies once, no overlap, or None if not a TPU.
+        """Seconds by libtpu's `optimal_seconds` without custom calls, or None if the chip is not a TPU.
 
-        Computed on first access. Raises RuntimeError if the module was edited before that.
+        Each loop body counts once, and nothing overlaps. Computed on first access, which raises RuntimeError if the
+        module was edited since the estimate.
         """
         if self.module.revision != self._revision:
             raise RuntimeError(f"module {self.module.name} was edited after the estimate; estimate it again")
@@ -225,13 +226,18 @@ class Estimate:
         """Groups the busy seconds of all units by a key. Units overlap, so the sum may exceed the run time.
 
         Args:
-            key: `scope`, `line`, `caller`, `computation` or `instruction`, as for `Analysis.by`.
+            key: `scope`, `line`, `caller`, `computation` or `instruction`, as for `Analysis.by`; `opcode` gives None.
             only_transfers: Count links and copy engines only.
             depth: Maximum number of names in a scope, or None for all.
 
         Returns:
             Seconds by key, or None for `opcode`, since the time of a fusion cannot be divided among its operations.
+
+        Raises:
+            ValueError: The key is unknown.
         """
+        if key not in KEYS:
+            raise ValueError(f"seconds can be grouped by {', '.join(KEYS)}, not by {key!r}")
         if key == "opcode":
             return None
         subject, text = naming(self.module, key, depth)
@@ -246,7 +252,7 @@ class Estimate:
 
     @functools.cached_property
     def compiler(self) -> CompilerEstimate | None:
-        """The compiler's own estimate, or None if the module has none or the chip's clock rate is unknown."""
+        """The total of the compiler's cycle estimates, or None if there are none or the chip's clock rate is unknown."""
         priced = [one for one in self.instructions if one.cycle_seconds is not None]
         if not priced:
             return None
@@ -284,7 +290,7 @@ class Estimate:
 
     @functools.cached_property
     def by_bound(self) -> Mapping[Bound, float]:
-        """Seconds of the core by limiting resource."""
+        """Seconds of the core by the resource that limits them, most first."""
         found: dict[Bound, float] = {}
         for one in self.instructions:
             found[one.bound] = found.get(one.bound, 0.0) + one.seconds

@@ -57,18 +57,21 @@ class Change:
 
     @property
     def computation(self) -> str:
-        """Name of the computation that contains the operation."""
+        """Name of the computation that contains the operation; empty for the header."""
         node = self.node
         return "" if node is None or node.computation is None else node.computation.name
 
     @property
     def opcode(self) -> str:
-        """Opcode of the operation."""
+        """Opcode of the operation; empty for the header."""
         return "" if self.node is None else self.node.opcode
 
     @property
     def result(self) -> tuple[hlo.Shape, hlo.Shape] | None:
-        """The largest array of the result, before and after, or None if the result did not change."""
+        """The largest array of the result, before and after, or None if the result did not change.
+
+        Also None for an added or removed operation, and if the opcode or the number of arrays changed.
+        """
         if self.old is None or self.new is None or not any(part.name in _RESULT for part in self.parts):
             return None
         # Of a tuple that has another number of arrays the largest is not the one that grew.
@@ -197,7 +200,7 @@ class Changes(Sequence[Change]):
         return sorted(groups, key=lambda group: -len(group[1]))
 
     def by_computation(self) -> dict[str, list[Change]]:
-        """Groups changes by computation name."""
+        """Groups changes by the name of their computation; those of the header have an empty name."""
         found: dict[str, list[Change]] = {}
         for change in self._changes:
             found.setdefault(change.computation, []).append(change)

@@ -105,7 +105,13 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
 def violations(thresholds: tuple[Threshold, ...], totals: Totals, changes: int) -> list[Violation]:
     """Returns the exceeded thresholds, including those whose metric is unknown on either side.
 
-    Raises ThresholdError for unknown metrics.
+    Args:
+        thresholds: The thresholds, from `parse_thresholds`.
+        totals: Metrics of both modules.
+        changes: Number of changes, the value of the metric `changes`.
+
+    Raises:
+        ThresholdError: A threshold names an unknown metric.
     """
     found = []
     for threshold in thresholds:

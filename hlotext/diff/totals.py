@@ -38,7 +38,10 @@ class TotalChange:
 
     @property
     def percent(self) -> float | None:
-        """Increase in percent of the old value, or None if the increase is unknown or the old value is zero."""
+        """Increase in percent of the old value; 0 if both values are zero.
+
+        None if a value is unknown, or if only the old value is zero.
+        """
         if self.old is None or self.new is None:
             return None
         if not self.old:
@@ -98,7 +101,7 @@ class Totals:
 
     @functools.cached_property
     def peak_memory(self) -> TotalChange:
-        """Peak memory in bytes of a scheduled module (`hlotext.memory`)."""
+        """Peak memory in bytes (`hlotext.memory`); None for a module that is not scheduled or cannot be assigned."""
         old, new = self._costly
         return TotalChange("peak_memory", "bytes", _peak(old), _peak(new))
 

@@ -77,7 +77,12 @@ class Runner:
         self._folder.cleanup()
 
     def run(self, module: PlainModule, inputs: Sequence[Arrays]) -> Ran:
-        """Compiles a module and executes it with each set of arguments. If that fails, the result has the reason."""
+        """Compiles a module and executes it with each set of arguments. If that fails, `Ran.error` is the reason.
+
+        Args:
+            module: The module, from `plain`.
+            inputs: For each execution, an array per parameter (`PlainModule.taken`).
+        """
         self._count += 1
         text = Path(self._folder.name, f"{self._count}.hlo")
         write_text(text, module.text)

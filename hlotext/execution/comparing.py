@@ -12,10 +12,11 @@ _FLOOR = 0.01
 
 
 def difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
-    """Returns the largest relative difference between corresponding elements.
+    """Returns the largest difference between corresponding elements of two arrays, relative to their magnitude.
 
-    0 for identical bits. Infinite for different sizes or types, for integers and booleans that differ, and if only one
-    of two elements is finite or they are different infinities. NaN equals NaN.
+    Small elements are measured relative to 1 % of the largest one. The result is 0 for identical bits. It is infinite for
+    different sizes or types, for integers and booleans that differ, and if only one of two elements is finite or they are
+    different infinities. NaN equals NaN.
     """
     if a.shape != b.shape or a.dtype != b.dtype:
         return float("inf")

@@ -23,9 +23,17 @@ def largest_difference(
     """Returns the largest relative difference between the results of two modules on random arguments.
 
     Floats narrower than f32 are widened. With several devices, each gets different arguments (see `execution.run`), and
-    results are compared device by device; `devices=1` executes programs before partitioning as they are. The result is
-    infinite if arguments or results have different types. Raises NotExecutable, with the reason, if a module cannot be
-    executed.
+    results are compared device by device. The result is infinite if arguments or results have different types.
+
+    Args:
+        before: The module before a change.
+        after: The module after the change.
+        seed: Seed of the random arguments.
+        devices: Number of devices; 1 executes programs before partitioning as they are. None uses the modules' own.
+        timeout: Seconds for each module.
+
+    Raises:
+        NotExecutable: A module cannot be executed. The message gives the reason.
     """
     with Reference(before, seed=seed, devices=devices, timeout=timeout) as reference:
         return reference.distance(after)

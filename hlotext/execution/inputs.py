@@ -21,7 +21,8 @@ MOST_BYTES = 2 << 30
 def random_arrays(shapes: Sequence[Shape], seed: int = 0, shift: float = 0.0) -> list[np.ndarray[Any, Any]]:
     """Creates random arrays: small integers, normally distributed floats with mean `shift`, and booleans.
 
-    Raises NotExecutable for shapes other than static arrays, and for more than 2 GiB in total.
+    Equal seeds give equal arrays. Raises NotExecutable for shapes other than static arrays, and for more than 2 GiB in
+    total.
     """
     total = sum(shape.element_count * shape.element_type.byte_width for shape in shapes if shape.is_array)
     if total > MOST_BYTES:

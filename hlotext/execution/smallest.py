@@ -69,6 +69,9 @@ def smallest_difference(
         timeout: Seconds per execution.
         progress: Called with the number of remaining instructions.
 
+    Returns:
+        The smallest pair found.
+
     Raises:
         NotExecutable: A module cannot be executed, or the results do not differ.
     """

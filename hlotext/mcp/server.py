@@ -98,9 +98,9 @@ class _Work:
 
 
 def make_server(roots: Sequence[Path], seconds: float = SECONDS) -> Any:
-    """Creates a server that may read files below the given folders. `seconds` is the time limit per call.
+    """Creates a Model Context Protocol server whose tools may read files below the given folders.
 
-    Raises FileNotFoundError if a folder does not exist.
+    `seconds` is the time limit per call. Raises FileNotFoundError if a folder does not exist.
     """
     store, work = Store(roots), _Work(seconds)
     server: Any = MCPServer("hlotext", instructions=INSTRUCTIONS, version=hlo.__version__, log_level="ERROR")
@@ -184,6 +184,9 @@ def _add_pages(server: Any) -> None:
 
 
 def serve(roots: Sequence[Path]) -> None:
-    """Serves one client over stdin and stdout. Nothing else is written to stdout."""
+    """Serves one client over stdin and stdout until it disconnects. Nothing else is written to stdout.
+
+    The tools may read files below the given folders. Raises FileNotFoundError if a folder does not exist.
+    """
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR)
     make_server(roots).run("stdio")

@@ -112,11 +112,17 @@ class Assignment:
         return tuple(sorted({a.memory_space for a in self.allocations if not a.is_thread_local}))
 
     def peak(self, memory_space: int = 0) -> Peak:
-        """Returns the peak of a memory space: the time with the most live bytes, and the values live at that time."""
+        """Returns the peak of a memory space: the time with the most live bytes, and the values live at that time.
+
+        Memory space 0 is the default device memory, such as HBM.
+        """
         return peaks.peak(self, memory_space)
 
     def timeline(self, memory_space: int = 0) -> tuple[tuple[int, int], ...]:
-        """Returns (time, live bytes) pairs for each time of the schedule, including static allocations."""
+        """Returns the live bytes of a memory space, including static allocations, at each time of the schedule.
+
+        Each row is (time, live bytes), where time is a position in `schedule`.
+        """
         return tuple(enumerate(peaks.timeline(self, memory_space)))
 
     @functools.cached_property
@@ -183,9 +189,9 @@ class Assignment:
 
     @property
     def xla_peak(self) -> int | None:
-        """`peak_memory_in_bytes` of JAX's `memory_analysis()`; on CPU, the static part only.
+        """Peak in bytes as in JAX's `memory_analysis().peak_memory_in_bytes`; on CPU, the static part only.
 
-        None if read from files, which do not contain it.
+        None if the assignment was read from files, which do not contain it.
         """
         return peaks.xla_peak(self)
 

@@ -27,6 +27,7 @@ class Peak:
     bytes: int
     """Live bytes, including static allocations."""
     time: int
+    """Position in `Assignment.schedule`."""
     instruction: Instruction | str | None
     """Instruction executing at the peak, given by name if not in the module, or None for an empty schedule."""
     values: tuple[Value, ...]

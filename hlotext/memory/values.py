@@ -96,15 +96,18 @@ class Value:
         return tuple(found)
 
     def lives_at(self, time: int) -> bool:
-        """Returns True if the value is live at a time of the schedule."""
+        """Returns True if the value is live at a position of the schedule; False if its live range is unknown."""
         return self.live_range is not None and self.live_range[0] <= time <= self.live_range[1]
 
     def add_position(self, instruction: Instruction | str, index: ShapeIndex) -> None:
-        """Adds a position of the value."""
+        """Adds a position: a shape index of an instruction, which is given by name if it is not in the module."""
         self._positions += (instruction, index)
 
     def add_use(self, user: Instruction | str, operand_number: int, operand_index: ShapeIndex) -> None:
-        """Adds an operand through which the value may be read."""
+        """Adds an operand through which `user` may read the value, and the shape index in this operand.
+
+        A user that is not in the module is given by name.
+        """
         self._uses += (user, operand_number, operand_index)
 
     def flat_positions(self) -> list[Instruction | str | ShapeIndex]:

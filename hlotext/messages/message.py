@@ -127,5 +127,5 @@ class Messages(Sequence[Message]):
         return self.messages[index]
 
     def of(self, kind: str) -> tuple[Message, ...]:
-        """Returns the messages of one kind."""
+        """Returns the messages of one kind (see `Message.kind`), in order; empty if there are none."""
         return tuple(message for message in self.messages if message.kind == kind)

@@ -44,7 +44,10 @@ _WORTH = 0.01
 
 
 def remedies(message: Message) -> tuple[str, ...]:
-    """Suggests remedies, most certain first (for memory, largest saving first); empty if none is known."""
+    """Returns suggested remedies as sentences, most certain first (for memory, largest saving first).
+
+    The result is empty if none is known.
+    """
     return tuple(_remedies(message))
 
 

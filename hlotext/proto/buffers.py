@@ -78,7 +78,9 @@ class ProtoBuffers:
 def read_buffers(data: bytes, name: str = "") -> ProtoBuffers | None:
     """Reads the buffer assignment of a serialized `HloProto`; returns None if it has none.
 
-    Raises ProtoError if the proto is invalid."""
+    Also returns None for other types of messages that `kind_of` detects. Raises ProtoError, whose message names the file
+    `name`, if the proto is invalid.
+    """
     if kind_of(data, name) != PROTO:
         return None
     spans: dict[int, tuple[int, int]] = {}

@@ -28,7 +28,10 @@ class Span(NamedTuple):
 
 
 def kind_of(data: bytes, name: str = "") -> str:
-    """Detects the message type of serialized bytes. Raises ProtoError for types other than XLA's."""
+    """Detects the message type of serialized bytes: `MODULE`, `PROTO`, `WITH_CONFIG` or `TRACE`.
+
+    Raises ProtoError, whose message names the file `name`, for anything else.
+    """
     fields: dict[int, int] = {}
     first: tuple[int, int] | None = None
     try:
@@ -148,7 +151,9 @@ class Modules(Sequence[Module]):
 def read_modules(data: bytes | str, name: str = "") -> Modules:
     """Reads the modules of a file of any message type that `kind_of` detects.
 
-    Raises ProtoError if the file cannot be read, and MissingProtobuf without the extra `proto`."""
+    Each is parsed on first access, which raises ProtoError if it is invalid and MissingProtobuf without the extra
+    `proto`. Raises ProtoError, whose message names the file `name`, if the message type or the framing is invalid.
+    """
     if isinstance(data, str):
         raise ProtoError("a proto was opened as text; open it in binary mode", name=name)
     if len(data) >= MAX_SIZE:

@@ -116,7 +116,8 @@ KINDS = (
 def from_object(value: Any) -> Module | None:
     """Converts an object of JAX or jaxlib to a module; returns None for unsupported objects.
 
-    Raises InputError if the object holds no HLO. The message gives the reason, or names the call that returns HLO.
+    Raises InputError if the object holds no HLO, with the reason or the call that returns HLO, and ProtoError if its HLO
+    cannot be read.
     """
     for kind in KINDS:
         if kind.is_object is not None and kind.is_object(value):
@@ -127,7 +128,7 @@ def from_object(value: Any) -> Module | None:
 def converted(data: bytes, name: str) -> bytes:
     """Converts StableHLO or another supported kind of program to a serialized HloModuleProto.
 
-    Other data is returned as is. Raises InputError if the conversion fails.
+    Other data is returned as is. Raises InputError, whose message names the file `name`, if the conversion fails.
     """
     for kind in KINDS:
         if kind.is_data is not None and kind.is_data(data):

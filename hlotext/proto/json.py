@@ -14,8 +14,15 @@ _KINDS = (MODULE, PROTO, WITH_CONFIG)
 def to_json(data: bytes, kind: str = MODULE) -> str:
     """Converts a serialized message to JSON, with XLA's field names.
 
-    Unknown fields are dropped, since JSON cannot represent them. Raises ProtoError if the message is invalid, and
-    MissingProtobuf without the extra `proto`.
+    Unknown fields are dropped, since JSON cannot represent them.
+
+    Args:
+        data: The serialized message.
+        kind: Its type, one of those that `kind_of` returns.
+
+    Raises:
+        ProtoError: The message is invalid.
+        MissingProtobuf: The extra `proto` is not installed.
     """
     json_format = _json_format()
     try:

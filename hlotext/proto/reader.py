@@ -36,8 +36,15 @@ def read_module(
 ) -> Module:
     """Reads a module from a serialized `HloModuleProto`, which may be part of a file.
 
-    `careful` reads every instruction field by field, which is slower but gives the same result. Raises ProtoError if
-    the proto is invalid.
+    Args:
+        data: The bytes that contain the proto.
+        name: Name of the file, for error messages.
+        start: Offset of the proto in `data`.
+        end: Offset after the proto; None for the end of `data`.
+        careful: Read every instruction field by field, which is slower but gives the same result.
+
+    Raises:
+        ProtoError: The proto is invalid.
     """
     return _read(data, name, start, len(data) if end is None else end, None, careful)
 

@@ -190,7 +190,10 @@ class Trace:
 
 
 def read_trace(data: bytes, name: str = "") -> Trace:
-    """Reads the modules and operation times of a serialized `XSpace`. Raises ProtoError if it is invalid."""
+    """Reads the modules and operation times of a serialized `XSpace`, the format of `.xplane.pb`.
+
+    Raises ProtoError, whose message names the file `name`, if it is invalid.
+    """
     found = module_spans(data, name)
     seen, unnamed = programs(data, name)
     modules = []

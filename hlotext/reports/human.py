@@ -30,8 +30,11 @@ def full(report: FindingsReport) -> str:
 def full_text(finding: Finding, with_origin: bool = False, width: int | None = None) -> str:
     """Formats a finding in full: location and message, source line with caret, origin and cost, remedy.
 
-    If `width` is given (for terminals), the location is above the message, source lines are truncated around the caret,
-    and sentences are wrapped.
+    Args:
+        finding: The finding.
+        with_origin: Include the operation of the source program and the cost.
+        width: Columns of a terminal: the location is then above the message, source lines are truncated around the
+            caret, and sentences are wrapped. None does none of this.
     """
     if width is not None:
         return "\n".join([*_head(finding, width), *_fitted(_lines(finding, with_origin)[1:], width)])
@@ -148,7 +151,7 @@ def _short(count: int) -> str:
 
 
 def coloured(finding: Finding, with_origin: bool = False, width: int | None = None) -> Text:
-    """Formats a finding as `full_text` does, in color."""
+    """Formats a finding as `full_text` does, as a `rich` text with colors."""
     from rich.text import Text
 
     style, mark = _STYLES[finding.severity], _mark(finding)
@@ -191,7 +194,7 @@ def concise_line(finding: Finding) -> str:
 
 
 def summary(findings: Iterable[Finding], files: int) -> str:
-    """Returns a summary line, such as `2 errors, 1 note in 3 files`."""
+    """Returns a summary line, such as `2 errors, 1 note in 3 files`; `files` is the number of checked files."""
     return f"{by_severity(findings) or 'no findings'} in {pluralize(files, 'file')}"
 
 

@@ -44,7 +44,7 @@ def json_lines(report: FindingsReport) -> str:
 
 
 def finding_json(finding: Finding, report: FindingsReport) -> dict[str, Any]:
-    """Converts a finding to a JSON object."""
+    """Converts a finding to a JSON object, with the title of its code from `report`."""
     facts = finding.facts
     found = {
         "code": finding.code,

@@ -69,7 +69,10 @@ def parse_layout(text: str) -> Layout:
 
 
 def parse_literal(text: str, shape: Shape | str) -> Literal:
-    """Parses the text inside `constant(...)` as a literal of a shape. Raises HloSyntaxError if the text is invalid."""
+    """Parses the text inside `constant(...)` as a literal of a shape, which may be given as text.
+
+    Raises HloSyntaxError if the text is invalid or does not fit the shape.
+    """
     shape = parse_shape(shape) if isinstance(shape, str) else shape
     try:
         return read_literal(text, shape)
@@ -87,7 +90,8 @@ def parse_sharding(text: str) -> Sharding:
 def parse_replica_groups(text: str) -> ReplicaGroups:
     """Parses replica groups: `{{0,1},{2,3}}`, `[2,4]<=[8]` or `mesh['a'=2,'b'=4] {'b'}`.
 
-    Raises HloSyntaxError if the text is invalid."""
+    Raises HloSyntaxError if the text is invalid.
+    """
     groups: ReplicaGroups = _read("replica_groups", text)
     return groups
 
@@ -101,7 +105,8 @@ def parse_window(text: str) -> Window:
 def parse_dim_labels(text: str) -> ConvolutionDimensionNumbers:
     """Parses the dimension labels of a convolution, such as `b01f_01io->b01f`.
 
-    Raises HloSyntaxError if the text is invalid."""
+    Raises HloSyntaxError if the text is invalid.
+    """
     labels: ConvolutionDimensionNumbers = _read("dim_labels", text)
     return labels
 

@@ -111,7 +111,10 @@ def _compilations(source: hlo.Module | Place | Iterable[hlo.Module | Place]) -> 
 
 
 def tables_of_subject(subject: Subject, names: Sequence[str]) -> dict[str, Table]:
-    """Creates the named tables of one module."""
+    """Creates tables of one module, by name.
+
+    Raises KeyError for an unknown name, and HloSyntaxError if the module is read lazily and is not valid HLO.
+    """
     return tables_of_subjects((subject,), names)
 
 
@@ -157,7 +160,7 @@ def table(name: str, source: hlo.Module | Place | Iterable[hlo.Module | Place]) 
 
 
 def empty(name: str) -> Table:
-    """Creates an empty table with the named schema."""
+    """Creates a table without rows, with the schema of the table `name`. Raises KeyError if there is no such table."""
     return from_rows(name, [])
 
 
@@ -167,7 +170,7 @@ def subjects(
     key: str | None = None,
     which: Which = "last",
 ) -> Iterator[Subject]:
-    """Yields the modules of a source as they are read. Raises the same errors as `tables_of`."""
+    """Yields the modules of a source as they are read. Arguments and errors are those of `tables_of`."""
     if isinstance(source, hlo.Module):
         yield Subject(source, key or source.name)
     elif isinstance(source, str | os.PathLike):

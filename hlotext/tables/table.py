@@ -67,7 +67,7 @@ class Table:
         return values
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Converts to a list of dictionaries with plain Python values. Needs no extra."""
+        """Converts the table to a list of rows, each a dictionary from column name to a plain Python value."""
         return list(self)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

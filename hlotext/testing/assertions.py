@@ -56,6 +56,12 @@ def inspect(value: Any, mesh: Any = None) -> Hlo:
         value: A JAX `Lowered` or `Compiled`, text, a path or a module.
         mesh: A JAX Mesh, a mapping from axis names to sizes, or text such as `dp=2,tp=4`. Enables queries of
             collectives by axis.
+
+    Raises:
+        ValueError: The mesh is invalid.
+        HloSyntaxError: The text or file is not valid HLO.
+        InputError: The file cannot be read, or holds several modules.
+        TypeError: The type of `value` is not supported.
     """
     return Hlo(module_of(value), mesh, beside(value))
 
@@ -310,7 +316,10 @@ class Hlo:
         return self._compilation.why(name)
 
     def instructions(self, opcode: str) -> Instructions:
-        """Returns the instructions with an opcode. A start represents its asynchronous pair."""
+        """Returns the instructions with an opcode. A start represents its asynchronous pair.
+
+        Raises ValueError as `count` does.
+        """
         return Instructions(self._instructions(opcode))
 
     def _instructions(self, opcode: str) -> Iterator[Instruction]:
@@ -377,8 +386,8 @@ class Hlo:
     def peak_memory(self) -> int:
         """Peak of live bytes in the default memory space (HBM on GPU and TPU), including arguments, results and constants.
 
-        TPU modules are assumed to be for v5e; use `memory.assign(module, chip=...)` for other chips. Raises the same
-        errors as `memory`.
+        For TPU modules, a chip that fits the text is assumed, v5e if possible; `memory.assign(module, chip=...)` computes
+        it for others. Raises the same errors as `memory`.
         """
         return self.memory.peak().bytes
 
@@ -535,7 +544,10 @@ class Hlo:
     # ---- judgements
 
     def lint(self, select: str | Sequence[str] | None = None, config: lint.Config | None = None) -> Findings:
-        """Returns the lint findings of the selected rules (codes or prefixes), or of the default rules."""
+        """Returns the lint findings of the selected rules (codes or prefixes), or of the rules of `config`.
+
+        Raises ConfigError for an unknown code.
+        """
         return Findings(lint.run(self.module, config, compilation=self._compilation, select=select))
 
     def verify(self) -> Findings:
@@ -546,7 +558,8 @@ class Hlo:
     def matches(self, pattern: str) -> Instructions:
         """Returns the instructions that match a pattern of `hlotext grep`, such as `'%x = bf16[*] dot(...)'`.
 
-        Raises PatternError if the pattern is invalid."""
+        Raises PatternError if the pattern is invalid.
+        """
         wanted = parse_pattern(pattern)
         return Instructions(i for i in self.module.instructions() if wanted.match(i) is not None)
 
@@ -563,8 +576,15 @@ class Hlo:
         """Asserts equality with another module, or with a golden file written by `hlotext diff --write-golden`.
 
         Names, ids, metadata and the order of independent operations are ignored. With `bounds`
-        (`collectives+0,bytes+1%`) the modules may differ, but these metrics must not grow by more. Raises
-        AssertionError with the differences.
+        (`collectives+0,bytes+1%`) the modules may differ, but these metrics must not grow by more.
+
+        Args:
+            other: The old module, or anything else that `inspect` accepts.
+            bounds: Thresholds as for `diff.parse_thresholds`; empty to require equality.
+
+        Raises:
+            AssertionError: The modules differ. The message lists the differences.
+            ThresholdError: `bounds` is invalid.
         """
         found = diff.compare(other, self.module)
         crossed = (
@@ -575,16 +595,17 @@ class Hlo:
             raise AssertionError("\n".join([*map(str, crossed), f"{found!r}", *groups]))
 
     def canonical_text(self) -> str:
-        """Prints the module without names, ids, metadata and backend configs, so that equal programs have equal text.
+        """Returns the module as text without names, ids, metadata and backend configs, as used for snapshots.
 
-        Used for snapshots.
+        Equal programs have equal text.
         """
         return canonical_text(self.module)
 
     def assert_matches_snapshot(self, name: str = "") -> None:
-        """Asserts that the canonical text equals the test's snapshot. Only available in pytest.
+        """Asserts that the canonical text equals the test's snapshot, which `--hlo-update-snapshots` writes.
 
-        `--hlo-update-snapshots` writes the snapshots.
+        `name` distinguishes several snapshots of one test. Raises AssertionError if they differ, and RuntimeError unless
+        the object is from the pytest fixture `hlo`.
         """
         raise RuntimeError("snapshots need the pytest fixture hlo")
 

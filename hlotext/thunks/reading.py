@@ -48,7 +48,7 @@ def load(path: str | os.PathLike[str]) -> Thunks:
     """Loads thunks from XLA's files: `thunk_sequence*.txt`, `thunk_metadata.txt`, or a serialized CPU executable.
 
     The format is detected by content, also in compressed files (.gz, .xz, .zst). Thunks of unknown kinds are kept.
-    Raises ThunkError for any other content, and OSError if the file cannot be read.
+    Raises ThunkError for any other content, and OSError if the file cannot be read or decompressed.
     """
     name = os.fspath(path)
     with open(path, "rb") as file:
@@ -59,7 +59,10 @@ def load(path: str | os.PathLike[str]) -> Thunks:
 
 
 def parse(text: str, name: str = "<text>") -> Thunks:
-    """Parses the contents of a thunk_sequence or thunk_metadata file. Raises ThunkError for any other content."""
+    """Parses the contents of a thunk_sequence or thunk_metadata file.
+
+    Raises ThunkError, whose message begins with `name`, for any other content.
+    """
     if _METADATA.match(text):
         return read_metadata(text, name)
     found = read_sequence(text)

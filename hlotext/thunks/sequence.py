@@ -43,9 +43,10 @@ class Thunks:
         return walk(self.thunks)
 
     def with_depth(self) -> Iterator[tuple[int, str | None, Thunk]]:
-        """Yields thunks as `walk` does, with their nesting depth and sequence label.
+        """Yields thunks as `walk` does, each with its nesting depth, from 0, and the label of its sequence.
 
-        The label is given for the first thunk of a nested sequence only. Empty sequences are skipped.
+        The label, such as `body`, is given for the first thunk of a nested sequence, and is None for all other thunks.
+        Empty sequences are skipped.
         """
         stack: list[tuple[int, str | None, Thunk]] = [(0, None, thunk) for thunk in reversed(self.thunks)]
         while stack:

@@ -38,7 +38,10 @@ class _Step(NamedTuple):
 
 
 def with_kernels_named(trace: Trace) -> Trace:
-    """Assigns unnamed kernels of a trace to operations where thunks identify them; `notes` lists the rest."""
+    """Returns a trace in which kernels without an operation name are assigned to operations, where thunks identify them.
+
+    Notes of its modules list the rest.
+    """
     if not trace.unnamed:
         return trace
     steps: dict[int, list[_Step]] = {}

@@ -107,7 +107,11 @@ class Unexamined:
 
 
 def examine(text: str | ModuleFile, settings: Settings) -> tuple[Examined | Unexamined, ...]:
-    """Examines all modules of a file, given by path or from a folder. Never raises on its contents."""
+    """Examines all modules of a file, given by path or as a `ModuleFile`.
+
+    A file that cannot be examined yields a single `Unexamined` with the reason, whatever it contains. Raises
+    lint.RuleError if a plugin rule or a rule file cannot be used.
+    """
     place = text if isinstance(text, str) else text.label
     try:
         opened = ModuleFile(text) if isinstance(text, str) else text

@@ -18,7 +18,15 @@ def run(module: Module, *arrays: Any, timeout: float = 120.0) -> list[np.ndarray
     """Executes a module of any stage on jaxlib's CPU client and returns its results, with tuples flattened.
 
     Compilation and execution happen in a child process, so a crash does no harm. `hlotext.execution.run` has more
-    options: arguments from a seed, timing, several devices. Raises NotExecutable if the module cannot be executed.
+    options: arguments from a seed, timing, several devices.
+
+    Args:
+        module: The module.
+        *arrays: The arguments, with tuples flattened.
+        timeout: Seconds for compilation and execution together.
+
+    Raises:
+        NotExecutable: The module cannot be executed, or crashes or exceeds the timeout. The message gives the reason.
     """
     return execution.run(module, arrays, timeout=timeout).results
 
@@ -26,8 +34,8 @@ def run(module: Module, *arrays: Any, timeout: float = 120.0) -> list[np.ndarray
 def random_inputs(module: Module, seed: int = 0) -> list[np.ndarray[Any, Any]]:
     """Creates random arguments for a module's entry: small integers, normally distributed floats, and booleans.
 
-    The arguments are for one device; with several devices, `run` passes them to each. Raises NotExecutable for
-    parameters that are not arrays.
+    The arguments are for one device; with several devices, `run` passes them to each. Equal seeds give equal arguments.
+    Raises NotExecutable for parameters that are not static arrays, and for more than 2 GiB in total.
     """
     shapes = [parameter.shape for parameter in module.entry.parameters]
     if None in shapes:
@@ -44,12 +52,23 @@ def assert_equivalent(
     seed: int = 0,
     devices: int | None = None,
 ) -> None:
-    """Executes two modules with the same arguments. Raises AssertionError if their results differ.
+    """Executes two modules with the same arguments, and asserts that their results agree.
 
-    Integers and booleans must be equal. Floats may differ by `rtol` times the largest finite value of the result, and
-    always by a few units of the type's resolution; `rtol=0` compares bits. With several devices, each gets different
-    random arguments (see `hlotext.execution.run`), and results are compared device by device; `devices=1` executes
-    programs before partitioning as they are.
+    Integers and booleans must be equal. With several devices, each gets different random arguments (see
+    `hlotext.execution.run`), and results are compared device by device.
+
+    Args:
+        before: The module before a change.
+        after: The module after the change.
+        inputs: The arguments, with tuples flattened, or `random`.
+        rtol: Tolerance of floats, relative to the largest finite value of the result; a few units of the type's
+            resolution are always allowed. 0 compares bits.
+        seed: Seed of the random arguments.
+        devices: Number of devices; 1 executes programs before partitioning as they are. None uses the modules' own.
+
+    Raises:
+        AssertionError: Results, their types or the numbers of devices differ.
+        NotExecutable: A module cannot be executed.
     """
     counts = [devices or devices_of(module).total or 1 for module in (before, after)]
     assert counts[0] == counts[1], other_devices(*counts)

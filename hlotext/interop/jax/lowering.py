@@ -129,10 +129,11 @@ class DryRun:
 
 
 def dry_run(function: Callable[[Module], object] | Pass | Pipeline, sources: Iterable[Any]) -> DryRun:
-    """Tries a pass on copies of modules, files, and anything else that `hlotext.load` accepts; compiles nothing.
+    """Tries a pass on copies of modules, and reports which ones it would change; compiles nothing.
 
-    A pass that raises counts as `skipped`, with the error as the reason.
-
+    Args:
+        function: The pass. If it raises an exception, the outcome is `skipped`, with the error as the reason.
+        sources: Modules, files, and anything else that `hlotext.load` accepts.
     >>> from hlotext.rewrite import Pipeline, parse_passes
     >>> module = hlotext.parse("ENTRY e { x = f32[] parameter(0)  y = f32[] sine(x)  ROOT r = f32[] negate(x) }")
     >>> print(dry_run(Pipeline(parse_passes("dce")), [module]))

@@ -34,10 +34,16 @@ def proto_of_module(module: Module, like: bytes = b"") -> bytes:
 
 
 def from_jax(jitted: Any, *args: Any, stage: str = "before", **kwargs: Any) -> Module:
-    """Lowers a jitted function and returns its module `before` or `after` XLA's optimizations (`stage`).
+    """Lowers a jitted function and returns its module before or after XLA's optimizations.
 
-    Raises ValueError for an unknown stage.
+    Args:
+        jitted: The function, from `jax.jit`.
+        *args: Its arguments, or `jax.ShapeDtypeStruct`s.
+        stage: `before`, or `after`, which compiles the function.
+        **kwargs: Its keyword arguments.
 
+    Raises:
+        ValueError: The stage is unknown.
     >>> import jax
     >>> from_jax(jax.jit(lambda x: x + 1), 1.0).entry.root.opcode  # doctest: +SKIP
     'add'

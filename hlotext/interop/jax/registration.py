@@ -98,7 +98,12 @@ class Registration:
             return True
 
     def add(self, function: Transformation, what: str = "") -> None:
-        """Registers a transformation as part of this registration. It does nothing once the registration is removed."""
+        """Registers one more transformation with JAX, which does nothing once this registration is removed.
+
+        Args:
+            function: Maps a serialized `HloModuleProto` to the changed one, or to None if it is unchanged.
+            what: Appended to the name by which JAX knows the transformation.
+        """
         from jax.extend import xla
 
         name = f"{self.label} {self._number}{what and f': {what}'}"

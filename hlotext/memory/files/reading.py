@@ -75,7 +75,10 @@ def load_beside(place: str | None) -> tuple[Assignment | None, str]:
 
     Returns:
         The assignment and an empty string. Or None and the reason if a file is missing or incomplete; the reason is
-        empty if there are no files.
+        empty if `place` is None or there are no files.
+
+    Raises:
+        HloSyntaxError: The module text is not valid HLO.
     """
     if place is None or not companion_files.has_files(place):
         return None, ""
@@ -89,9 +92,10 @@ def load_beside(place: str | None) -> tuple[Assignment | None, str]:
 
 
 def joined(read: Assignment, computed: Assignment) -> Assignment:
-    """Completes an assignment read from XLA's files with the computed chip and sharing of values.
+    """Returns an assignment read from XLA's files, with `chip` and `buffers` of the one computed from the module.
 
-    The files contain offsets and live ranges, but only the module shows which instruction writes a loop's state.
+    The files contain offsets and live ranges, but only the module shows which values must share memory, such as those
+    of a loop's state.
     """
     known = {(value.name, value.index): value for value in read.values}
     buffers: list[Buffer] = []

@@ -76,9 +76,9 @@ class Op:
     # ---- attributes
 
     def get(self, name: str, kind: type[T], default: object = NO_DEFAULT) -> T:
-        """Returns the value of an attribute, checking its type.
+        """Returns the value of an attribute, or `default` if it is missing.
 
-        Raises ShapeInferenceError if it is missing or of another type.
+        Raises ShapeInferenceError if it is not of type `kind`, or is missing and there is no default.
         """
         for key, value in self.attributes:
             if key == name:
@@ -90,14 +90,17 @@ class Op:
         return default  # type: ignore[return-value]
 
     def integers(self, name: str, default: object = NO_DEFAULT) -> tuple[int, ...]:
-        """Returns an integer-list attribute. Raises ShapeInferenceError if it is missing or has another type."""
+        """Returns an integer-list attribute, or `default` if it is missing. Raises ShapeInferenceError as `get` does."""
         numbers: tuple[int, ...] = self.get(name, tuple, default)
         if not all(isinstance(number, int) for number in numbers):
             raise ShapeInferenceError(f"{name}={numbers} must be a list of numbers", attribute=name)
         return numbers
 
     def dimension_numbers(self, name: str, rank: int, default: object = NO_DEFAULT) -> tuple[int, ...]:
-        """Returns an attribute's dimension numbers. Raises ShapeInferenceError unless distinct and below `rank`."""
+        """Returns an attribute's dimension numbers, or `default` if it is missing.
+
+        Raises ShapeInferenceError as `get` does, and unless the numbers are distinct and below `rank`.
+        """
         numbers = self.integers(name, default)
         for number in numbers:
             self.check_dimension(name, number, rank)
@@ -106,14 +109,20 @@ class Op:
         return numbers
 
     def sorted_dimension_numbers(self, name: str, rank: int, default: object = NO_DEFAULT) -> tuple[int, ...]:
-        """Returns an attribute's dimension numbers. Raises ShapeInferenceError unless ascending and below `rank`."""
+        """Returns an attribute's dimension numbers, or `default` if it is missing.
+
+        Raises ShapeInferenceError as `get` does, and unless the numbers are ascending and below `rank`.
+        """
         numbers = self.dimension_numbers(name, rank, default)
         if list(numbers) != sorted(numbers):
             raise ShapeInferenceError(f"{name}={index_text(numbers)} must be ascending", attribute=name)
         return numbers
 
     def dimension(self, rank: int, name: str = "dimensions") -> int:
-        """Returns an attribute's only dimension number. Raises ShapeInferenceError unless there is exactly one."""
+        """Returns the only dimension number of the attribute `name`.
+
+        Raises ShapeInferenceError unless there is exactly one, below `rank`.
+        """
         numbers = self.dimension_numbers(name, rank)
         if len(numbers) != 1:
             raise ShapeInferenceError(f"{self.opcode} needs exactly one dimension in {name}", attribute=name)
@@ -141,7 +150,7 @@ class Op:
     def program(self, name: str) -> ProgramShape:
         """Returns the signature of the computation in an attribute.
 
-        Raises ShapeInferenceError if the attribute is missing.
+        Raises ShapeInferenceError if the attribute is missing or names several computations.
         """
         signatures = self.programs(name)
         if len(signatures) != 1:
@@ -170,7 +179,10 @@ class Op:
         return shape
 
     def common_type(self, a: ElementType, b: ElementType) -> ElementType:
-        """Returns the higher-precision type of two. Raises ShapeInferenceError if they are incompatible."""
+        """Returns the one of two types that has the higher precision (`primitive_util::HigherPrecisionType`).
+
+        Raises ShapeInferenceError if two different types have the same precision.
+        """
         found = shapes.higher_precision(a, b)
         if found is None:
             raise ShapeInferenceError(f"{self.opcode} of {a} and {b} has no common type")

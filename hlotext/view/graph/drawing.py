@@ -55,7 +55,10 @@ def short(text: str, most: int) -> str:
 
 
 def as_svg(found: Neighbourhood) -> str:
-    """Draws the neighborhood as SVG for light and dark themes. Edge widths show bytes; tooltips have details."""
+    """Returns a drawing of the operations as SVG text for light and dark themes.
+
+    Edge widths show bytes; tooltips have details.
+    """
     number = {node: n for n, node in enumerate(found.nodes)}
     pairs = [(number[edge.source], number[edge.target]) for edge in found.edges]
     plan = layered([(_WIDE, _HIGH)] * len(found.nodes), pairs)
@@ -151,7 +154,7 @@ def _rest(rest: Rest, x: float, y: float) -> Iterator[str]:
 
 
 def as_dot(found: Neighbourhood) -> str:
-    """Formats the neighborhood for Graphviz (`dot -Tpng`)."""
+    """Returns the operations and edges as text for Graphviz (`dot -Tpng`)."""
     number = {node: n for n, node in enumerate(found.nodes)}
     out = ["digraph neighbourhood {", '  node [shape=box, style=rounded, fontname="monospace"];']
     for node, n in number.items():

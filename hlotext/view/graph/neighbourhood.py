@@ -75,11 +75,18 @@ def size_of(instruction: hlo.Instruction) -> int:
 def neighbourhood(
     module: hlo.Module, name: str | None = None, *, hops: int = 3, most: int = MOST, fold: bool = True
 ) -> Neighbourhood:
-    """Finds the operations within `hops` of one operation, by default the entry's root, at most `most`.
+    """Finds the operations around one operation, along operands and users inside its computation.
 
-    With `fold`, operations with an opcode in `FOLDED` become part of the edges.
+    Args:
+        module: The module.
+        name: Name of the operation; None uses the root of the entry.
+        hops: Maximum distance, in edges.
+        most: Maximum number of operations; the nearest are kept.
+        fold: Make tuples, bitcasts and asynchronous copies part of the edges (`FOLDED`).
 
-    Raises LookupError if the module has no operation with this name, and ValueError if it has no instructions.
+    Raises:
+        LookupError: The module has no operation with this name.
+        ValueError: The module has no instructions.
     """
     focus = _found(module, name)
     walk = _Walk(focus, fold)

@@ -87,8 +87,11 @@ def builds_page(
 ) -> str:
     """Creates a self-contained HTML page with the history of a dataset. Output is deterministic.
 
-    `fail_on` lists the metrics that must not exceed those of the last good build by more
-    than `percent`. The page states whether they do.
+    Args:
+        found: The history.
+        title: Title of the page.
+        percent: Tolerated increase over the last good build, in percent.
+        fail_on: Metrics (keys of `FIGURES`) that must not increase by more. The page states whether they do.
     """
     steps: dict[tuple[str, str], list[BuildStep]] = {}
     changed: dict[str, list[BuildStep]] = {}

@@ -38,7 +38,7 @@ def figure_text(figure: str, value: float) -> str:
 
 
 def figure_texts(figure: str, *values: float) -> tuple[str, ...]:
-    """Formats values of a metric for comparison, exactly if different values would otherwise look equal."""
+    """Formats values of a metric (a key of `FIGURES`), exactly if different values would otherwise look equal."""
     texts = tuple(figure_text(figure, value) for value in values)
     if len(set(texts)) == len(set(values)):
         return texts
@@ -72,9 +72,10 @@ def benchmark(found: History) -> str:
 
 
 def builds_comment(found: History, figures: Collection[str]) -> str:
-    """Formats a Markdown comparison of the newest build with the last good one.
+    """Formats a Markdown comparison of the newest build with the last good one, for some metrics (keys of `FIGURES`).
 
-    Rows beyond `MOST_COMMENT` characters are dropped."""
+    Rows beyond `MOST_COMMENT` characters are dropped.
+    """
     newest = found.builds[-1]
     worse = found.regressions(figures)
     lines = [MARKER, f"**hlotext**: build {_cell(newest)}"]

@@ -120,8 +120,14 @@ class Side:
 def report_page(*subjects: ReportInput, title: str | None = None) -> str:
     """Creates an HTML report of one module, or of two side by side.
 
-    Output is deterministic. Sections for which the input is insufficient are replaced by a line with the reason. Raises
-    ValueError for no inputs or more than two.
+    Output is deterministic. Sections for which the input is insufficient are replaced by a line with the reason.
+
+    Args:
+        *subjects: One or two inputs, from `report_input`.
+        title: Title of the page; None uses the names of the modules.
+
+    Raises:
+        ValueError: There are no inputs, or more than two.
     """
     if not 1 <= len(subjects) <= 2:
         raise ValueError("a report is about one module, or two")

@@ -165,7 +165,7 @@ def report_input(
     Raises:
         InputError: The path cannot be read.
         HloSyntaxError: The input is not valid HLO.
-        LookupError: The folder has no such module, or no module at all.
+        LookupError: The folder has no such module, or no module at all, or `module` is given for a single file.
         ValueError: The chip is unknown.
     """
     place = os.fspath(path)
