@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from hlotext.cli import COMMANDS, FORMER, GROUPS, common, main
+from hlotext.cli import COMMANDS, FORMER, GROUPS, common, help_names, main
 from tests import support
 from tests.cli_support import run, run_process
 
@@ -257,3 +257,35 @@ def test_no_colour_in_pipes_whatever_the_terminal() -> None:
 def test_main_is_a_click_group() -> None:
     """Other programs can mount it."""
     assert isinstance(main, click.Group)
+
+
+def test_every_name_has_help() -> None:
+    """Names without a page get lines of their own; what has several meanings is told from the others."""
+    for kind, names in help_names._NAMES.items():
+        for name in names():
+            assert kind in help_names.kinds_of(name)
+            if kind in help_names._FACTS:
+                facts = list(help_names._FACTS[kind](name))
+                assert facts
+                assert all(told for _, told in facts)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("m103", "# M103: "),
+        ("all-reduce", "elementwise reduction"),
+        ("dce", "Removes unused"),
+        ("trace", "Usage: hlotext dump trace"),
+        ("reduce", "reduce is also an opcode: hlotext help opcode reduce"),
+        ("slice", "slice (attribute)"),
+        ("replica_groups", "all-gather, "),
+        ("v5e", "memory bandwidth"),
+        ("bf16", "16 bits"),
+        ("flops", "`hlotext cost`"),
+    ],
+)
+def test_help_on_a_name_needs_no_topic(name: str, told: str) -> None:
+    result = run("help", name)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert told in result.stdout

@@ -98,6 +98,9 @@ class _Commands(CommandGroup):
         if word in known:
             more = f", or {_TRACE} for a trace of the schedule" if word == "trace" else ""
             return f"no command {word!r}; did you mean `hlotext {known[word]}`{more}?"
+        help_names = importlib.import_module("hlotext.cli.help_names")  # loads all tables
+        if help_names.has_page(word):
+            return f"no command {word!r}; {help_names.meant(word)}"
         meant = did_you_mean(word, known)
         for name in filter(None, [meant.partition("`")[2].partition("`")[0]]):
             return f"no command {word!r}; did you mean `{known[name]}`?"

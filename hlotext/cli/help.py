@@ -1,4 +1,4 @@
-"""`hlotext help`: help on commands, rules, opcodes, passes and schemas."""
+"""`hlotext help`: help on whatever has a name: commands, rules, opcodes, passes, attributes, columns, chips, types."""
 
 from __future__ import annotations
 
@@ -40,40 +40,24 @@ class _Help(CommandGroup):
             words = words[1:]
         if words and (words[0] in _TOPICS or words[0].startswith("-")):
             return super().resolve_command(ctx, words)
-        return "command", _of_command, [word for word in words if not word.startswith("-")]
-
-
-@click.command()
-@click.argument("words", nargs=-1)
-@click.pass_context
-def _of_command(ctx: click.Context, words: tuple[str, ...]) -> None:
-    root = ctx.find_root()
-    assert isinstance(root.command, click.Group)
-    found: click.Command = root.command
-    outer = root
-    for word in words:
-        if not isinstance(found, click.Group):
-            outer.fail(f"{outer.command_path} has no commands")
-        inner = found.get_command(outer, word)
-        if inner is None:
-            outer.fail(
-                found.unknown(outer, word) if isinstance(found, CommandGroup) else f"no command {word!r}"
-            )
-        found, outer = inner, click.Context(inner, info_name=word, parent=outer)
-    click.echo(found.get_help(outer))
+        names = importlib.import_module("hlotext.cli.help_names")  # loads all tables
+        return "name", names.command, words
 
 
 @click.group(cls=_Help, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Help on a COMMAND, or on a rule, opcode, pass or schema.
+    """Help on a COMMAND, or on a NAME: a rule, opcode, pass, attribute, column, chip or element type. What has several
+    meanings is shown with the others named; a topic before it, as in `help opcode copy`, chooses one.
 
     \b
     Examples:
       hlotext help memory
       hlotext help dump trace
-      hlotext help rule C101
-      hlotext help opcode all-gather
+      hlotext help C101
+      hlotext help all-gather
+      hlotext help replica_groups
+      hlotext help opcode
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.find_root().get_help())

@@ -10,6 +10,7 @@ import click
 from hlotext.cli.common import FORMAT, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import Output, TerminalTable, output
+from hlotext.cli.usage import named_elsewhere
 from hlotext.ir.spelling import did_you_mean, suggestion
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.attributes import ATTRIBUTES
@@ -49,7 +50,12 @@ def _row(name: str) -> Opcode:
             f"{name} is not an opcode but the short form of an {wrapped[0]} that wraps {wrapped[1]}"
         )
     close = [other for other in opcodes.OPCODES if name.lower() in other][:3]
-    meant = did_you_mean(name, opcodes.OPCODES) or suggestion(close) or "`hlotext help opcode` lists all"
+    meant = (
+        named_elsewhere(name)
+        or did_you_mean(name, opcodes.OPCODES)
+        or suggestion(close)
+        or "`hlotext help opcode` lists all"
+    )
     raise click.UsageError(f"no opcode {name}; {meant}")
 
 

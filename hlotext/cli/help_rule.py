@@ -7,6 +7,7 @@ import click
 import hlotext as hlo
 from hlotext.cli.common import FORMAT, say, write_json
 from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, is_colourful, output
+from hlotext.cli.usage import named_elsewhere
 from hlotext.findings.failures import FAILED, INTERNAL
 from hlotext.ir.spelling import did_you_mean
 from hlotext.syntax.source import codes as syntax_codes
@@ -36,7 +37,8 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
             say(note)
         rule = known.get(hlo.lint.registry.current_code(code.upper()))
         if rule is None:
-            near, every = did_you_mean(code.upper(), known), "`hlotext help rule` lists all"
+            near = named_elsewhere(code) or did_you_mean(code.upper(), known)
+            every = "`hlotext help rule` lists all"
             raise click.UsageError(
                 f"no code {code}; {near} ({every})" if near else f"no code {code}; {every}"
             )

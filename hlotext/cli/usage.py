@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from typing import Any
 
@@ -15,6 +16,13 @@ _QUOTED = re.compile(r"'(.*)' is not one of")
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$")
 _NO_PATH = re.compile(r"(File|Directory|Path) '(.*)' (does not exist|is a (?:file|directory)\b.*)")
 _NUMBER = re.compile(r"'?([^' ]+)'? is not (?:a valid|in the range)")
+
+
+def named_elsewhere(word: str) -> str:
+    """The suggestion of the help on a name of another kind than was asked for; empty for a word that nothing is named."""
+    names = importlib.import_module("hlotext.cli.help_names")  # loads all tables
+    told: str = names.meant(word) if names.kinds_of(word) else ""
+    return told
 
 
 def missing_argument(name: str) -> click.UsageError:

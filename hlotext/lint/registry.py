@@ -90,6 +90,11 @@ def current_code(code: str) -> str:
     return former_codes().get(code, code)
 
 
+def past_codes() -> set[str]:
+    """Codes of earlier releases that no rule has now; `note_of` says what became of each."""
+    return {*former_codes(), *GONE}
+
+
 def note_of(code: str) -> str:
     """The note on a code of an earlier release; empty for others."""
     if code in GONE:

@@ -90,7 +90,13 @@ def schema(command: str) -> dict[str, Any]:
         "anyOf": [*({"required": form} for form in forms), {"required": ["errors"]}],
         "$defs": {**_used(own, shared()), **own.get("$defs", {}), "error": ERROR},
     }
-    _describe(found, json.loads((FOLDER / f"{FIELDS}.json").read_text("utf-8")))
+    _describe(found, fields())
+    return found
+
+
+def fields() -> dict[str, str]:
+    """The meaning that a field has in every schema, by its name."""
+    found: dict[str, str] = json.loads((FOLDER / f"{FIELDS}.json").read_text("utf-8"))
     return found
 
 

@@ -125,6 +125,11 @@ def columns(table: str) -> tuple[Column, ...]:
     return tables(command)[name]
 
 
+def commands() -> list[str]:
+    """Commands that have tables."""
+    return sorted(path.stem for path in (Path(__file__).parent / "tables").glob("*.json"))
+
+
 @functools.cache
 def tables(command: str) -> dict[str, tuple[Column, ...]]:
     """All tables of a command, by name."""

@@ -49,7 +49,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "mcp": "Model Context Protocol server for agents.",
         "skill": "Instructions for agents: which command answers what.",
     },
-    "Help": {"help": "Help on a command, rule, opcode, pass or schema."},
+    "Help": {"help": "Explain a command, rule, opcode, pass, attribute, chip."},
 }
 """Commands by group, in the order of `--help`; `hlotext/cli/NAME.py` holds each as `command`."""
 
