@@ -11,6 +11,7 @@ from hlotext.analysis import byte_text, responsible_frame, written_bytes
 from hlotext.analysis.views import array_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout.permutations import descending
+from hlotext.lint.alike_fusions import alike
 from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import is_convolution_call, size_of, times
 from hlotext.lint.moving import comes_from_argument, is_in_main_memory, moved_array, moved_back, moved_bytes
@@ -49,6 +50,10 @@ class ParameterRelayout(Rule):
                 if size_of(moved.shape) < self.min_bytes or _is_kernel(
                     instruction
                 ):  # the argument is small, or a kernel requires its layout
+                    continue
+                if _is_convolved(
+                    moved, context
+                ):  # in the other layout it would be copied for this convolution
                     continue
                 # What is fetched into fast memory is read once in any layout: more, where the other one is padded.
                 most = _PADDED if is_in_main_memory(instruction) else 1
@@ -125,6 +130,15 @@ def _is_kernel(moved: Instruction) -> bool:
     return any(
         len(user.operands) > 1 and user.operands[1] is value and _is_convolution(user)
         for user, value in found
+    )
+
+
+def _is_convolved(moved: Instruction, context: Context) -> bool:
+    """True if a convolution reads the argument as it is stored, as one of the forward pass where a gradient reads a copy."""
+    bodies = alike(context.module)
+    return any(
+        is_convolution_call(user) or "convolution" in bodies.opcodes(user)
+        for user, _ in uses(moved, ("bitcast",))
     )
 
 

@@ -83,7 +83,7 @@ class UnusedElements(Rule):
                     for operand in one.operands
                     if operand.shape is None or not memory_space(operand.shape)
                 )
-                read = max(read, _picked(main[one], asked))
+                read = max(read * _kernel_positions(main[one]), _picked(main[one], asked))
                 least = max(
                     kept * context.prices.seconds(one), context.prices.reading(read * context.runs(one))
                 )
@@ -115,8 +115,18 @@ class UnusedElements(Rule):
                 is_proved=None
                 if part <= _HALF or _in_iterations(main[first], asked) <= _MOST_COUNTED
                 else False,
-                is_at_most=len(products) > 1 or not _is_of_positions(_needed(main[first], asked)[0]),
+                is_at_most=len(products) > 1
+                or not _is_of_positions(_needed(main[first], asked)[0])
+                or product_places(main[first]) is None,
             )
+
+
+def _kernel_positions(product: Instruction) -> int:
+    """Positions of a kernel of which a convolution computes the gradient, each a sum over both operands; 1 for a matmul."""
+    if product_places(product) is not None or product.opcode != "convolution" or product.shape is None:
+        return 1
+    labels = product.attributes["dim_labels"]
+    return math.prod(product.shape.dimensions[d] for d in labels.output_spatial_dimensions)
 
 
 def _picked(product: Instruction, asked: Mapping[Instruction, Asked]) -> int:
@@ -182,8 +192,12 @@ def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) 
     needed, places = asked.get(product), product_places(product)
     if _needed(product, asked)[0] is not needed:  # a mask of positions excludes rows of its operands
         return True
-    if not isinstance(needed, Demand) or places is None:
+    if not isinstance(needed, Demand):
         return False
+    if (
+        places is None
+    ):  # compilers compute all pairs of channels of a convolution with groups, and mask those of two groups
+        return product.opcode == "convolution" and _is_of_positions(needed)
     rows, columns = (frozenset(there.values()) for there in places)
     sizes = product.shape.dimensions if product.shape is not None else ()
     for mask in (needed.masks or {}).values():
@@ -195,7 +209,8 @@ def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) 
 
 
 def _product(one: Instruction) -> str:
-    return f"the matmul of {' and '.join(sizes(operand.shape) for operand in one.operands[:2])}"
+    kind = "matmul" if product_places(one) is not None else "convolution"
+    return f"the {kind} of {' and '.join(sizes(operand.shape) for operand in one.operands[:2])}"
 
 
 def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context) -> tuple[str, str]:
@@ -215,6 +230,13 @@ def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context
     masks = list((needed.masks or {}).values())
     part = min(1.0, sum(mask.part for mask in masks))
     if all(mask.is_counted for mask in masks):
+        if product_places(one) is None:
+            return (
+                f"only {100 * part:.2g} % of the elements of {{}} are used, those within a group of channels: the compiler "
+                "computes the gradient of a kernel with groups for all pairs of channels",
+                "of a depthwise convolution, sum shifted slices times their weights instead (x[:, i:i+h, j:j+w] * k[i, j] "
+                "for each i and j), whose gradients sum each channel alone; with few large groups, convolve each by itself",
+            )
         if len(masks) == 1 and masks[0].is_diagonal(lengths):
             remedy = "multiply elementwise and sum (jnp.einsum('ij,ji->i', a, b), jnp.sum(a * b.T))"
             return "only the diagonal of {} is used", remedy
