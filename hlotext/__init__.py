@@ -235,9 +235,15 @@ def load(
 def load_all(
     place: str | os.PathLike[str] | IO[str] | IO[bytes], *, strict: bool = False
 ) -> Sequence[Module]:
-    """Loads all modules of a file, in order; see `load`. The modules of a profiler's trace are read on access.
+    """Loads all modules of a file, in order. The modules of a profiler's trace are read on access.
 
-    Raises InputError if the file cannot be read, and HloSyntaxError if it is not valid HLO.
+    Args:
+        place: A path, an open file, or `-` for standard input, of any format that `load` detects.
+        strict: Raise an error for anything unknown to this release.
+
+    Raises:
+        InputError: The file cannot be read.
+        HloSyntaxError: The input is not valid HLO.
     """
     data, name = _data(place)
     if _syntax.source.inputs.is_binary(data):
@@ -293,9 +299,9 @@ def _first(source: Source, strict: bool, only: bool) -> Module:
 
 
 def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> list[Module]:
-    """Parses all modules in HLO text, a proto or its JSON, in order; see `parse`.
+    """Parses all modules in HLO text, a proto or its JSON, in order.
 
-    Raises HloSyntaxError if the input is not valid HLO, and InputError if it cannot be decompressed.
+    Arguments and errors are those of `parse`.
     """
     data, modules = _as_text_or_modules(text, name)
     if modules:
@@ -354,7 +360,8 @@ def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
 def parse_instruction(text: str, *, strict: bool = False) -> Instruction:
     """Parses one op line, as pasted from a dump. Undefined operands become parameters with the shape given, if any.
 
-    Raises HloSyntaxError if the line is not valid HLO, and ValueError if the text is a whole module.
+    With `strict`, anything unknown to this release is an error. Raises HloSyntaxError if the line is not valid HLO, and
+    ValueError if the text is a whole module.
     """
     module = parse(text, strict=strict)
     if not module.entry.is_sugared:

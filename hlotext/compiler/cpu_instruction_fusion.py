@@ -65,10 +65,10 @@ class FusionOutcome(Outcome):
     before: Module | None = None
 
     def why_not(self, producer: str, consumer: str) -> tuple[Decision, ...]:
-        """Explains why one instruction is not in the fusion of another, or which decisions put it there.
+        """Returns the decisions for or against fusing `producer` into `consumer`, both given by name.
 
-        A consumer may be in several fusions, with one decision for each. Raises ValueError if a name is not in the
-        module.
+        A consumer may be in several fusions, with one decision for each. A pair that was not considered yields one
+        decision that says why. Raises ValueError if a name is not in the module.
         """
         assert self.before is not None
         found = {i.name: i for i in self.before.instructions() if i.name in (producer, consumer)}

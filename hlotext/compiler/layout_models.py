@@ -22,8 +22,7 @@ from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 def layout_assignment(module: Module, platform: str = "cpu") -> Outcome:
     """Models layout assignment: chooses layouts as XLA would, with the reason for each.
 
-    Raises ValueError for platforms whose rules are not modeled.
-
+    `platform` is the platform whose rules apply; only those of `cpu` are modeled. Raises ValueError for any other.
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[8,4]{1,0} parameter(0)  t = f32[4,8]{1,0} transpose(x), dimensions={1,0}"
     ...     "  ROOT n = f32[4,8]{1,0} negate(t) }")

@@ -103,8 +103,7 @@ def schedule(module: Module, platform: str | None = None) -> Outcome:
 
     Args:
         module: The module. It is not modified.
-        platform: `cpu`, `gpu` or `tpu`; None detects it from the module, and is `cpu` if
-            nothing shows it.
+        platform: `cpu`, `gpu` or `tpu`. None (the default) detects it from the module text, or else assumes `cpu`.
 
     Returns:
         The scheduled copy, and a decision for each scheduler with its peak memory in bytes.

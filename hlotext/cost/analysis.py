@@ -97,7 +97,10 @@ class RunCost(Cost):
 
     @property
     def bound(self) -> Literal["", "at least", "at most", "about"]:
-        """Direction of the uncertainty, except that of conditional branches; empty if exact."""
+        """`at least`, `at most` or `about` for the kind of uncertainty; empty if there is none.
+
+        The choice of conditional branches is ignored.
+        """
         if self.is_at_least:
             return "about" if self.at_most_calls else "at least"
         return "at most" if self.at_most_calls else ""
@@ -209,7 +212,7 @@ class Analysis:
 
     @property
     def counts_loops_again(self) -> bool:
-        """True if `run` counts some loop body more than once. XLA counts each loop body once."""
+        """True if `run` counts some loop body other than once, as XLA counts each."""
         reached = self._counting.weights
         loops = self._graph.loops()
         return any(trips not in (None, 1) and loop.computation in reached for loop, trips in loops)

@@ -105,7 +105,7 @@ class TargetCosts:
         return next((cost for name, cost in self.rows if fnmatch.fnmatchcase(target, name)), None)
 
     def work(self, instruction: Instruction, work: OpCost) -> OpCost | None:
-        """Returns the cost of a call, or None if the table has no row for its target.
+        """Returns the cost of a custom call, `instruction`, or None if the table has no row for its target.
 
         `work` supplies the values that the row lacks: the cost of a call that reads its operands and writes its
         results. Raises CannotCountError if a formula cannot be evaluated for the call.

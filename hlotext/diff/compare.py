@@ -78,12 +78,12 @@ class Diff:
 
     @functools.cached_property
     def weights(self) -> Weights:
-        """Costs of the changed operations."""
+        """Bytes and FLOPs of the operations of both modules over one run, for ranking changes."""
         return Weights(self.old, self.new)
 
     @property
     def platforms(self) -> tuple[str, str] | None:
-        """The two platforms, if the modules were compiled for different platforms; otherwise None."""
+        """The two platforms, such as `("GPU", "TPU")`, if both are known and differ; otherwise None."""
         found = [analysis.backend_of(module) for module in (self.old, self.new)]
         old, new = (one.value.upper() if one is not None else "" for one in found)
         return (old, new) if old and new and old != new else None

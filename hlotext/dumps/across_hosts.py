@@ -53,7 +53,7 @@ Key = tuple[str, int]
 
 @attrs.frozen
 class HostFinding:
-    """A difference between hosts."""
+    """A difference between the dumps of several hosts: one module, the hosts that differ, and how."""
 
     kind: Kind
     """Kind of difference.

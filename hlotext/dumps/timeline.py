@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class TimelineEntry:
-    """One step of a timeline."""
+    """A step of a compilation, with the changes that it shows and the time of its pass."""
 
     step: Step
     changes: Changes | None

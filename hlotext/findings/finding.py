@@ -147,7 +147,7 @@ class Finding(Value):
 
     @property
     def file(self) -> str:
-        """Name of the source: the path, for a text that was read from a file."""
+        """Name of the source: the path, for a text that was read from a file; `<text>` without a source."""
         if self._facts is not None:
             return self._facts.file
         return self.source.name if self.source is not None else "<text>"

@@ -28,8 +28,8 @@ def transpose_is_bitcast(
 ) -> bool:
     """Returns True if the transpose with `target.dimensions[i] = source.dimensions[permutation[i]]` moves no element.
 
-    Corresponds to XLA's `TransposeIsBitcast`. Returns False if the sizes do not match such a transpose. Raises
-    LayoutError for invalid layouts.
+    Corresponds to XLA's `TransposeIsBitcast`. Returns False if the sizes do not match such a transpose, or if element
+    types differ, unless `ignore_element_type` is set. Raises LayoutError for invalid layouts.
     """
     order, target_order = (
         layout_of(array_of(source)).minor_to_major,
@@ -47,8 +47,8 @@ def reshape_is_bitcast(source: Shape, target: Shape, *, ignore_element_type: boo
 
     Corresponds to XLA's `ReshapeIsBitcast`, and takes time linear in the rank. In either shape, one step along each
     dimension longer than 1 must have the same stride in memory as the same row-major step in the other shape. Returns
-    False if element types (unless ignored) or element counts differ, and otherwise True for arrays without elements.
-    Raises LayoutError for invalid layouts.
+    False if element counts differ, or element types unless `ignore_element_type` is set; otherwise True for arrays
+    without elements. Raises LayoutError for invalid layouts.
     """
     layout_of(array_of(source))
     layout_of(array_of(target))
@@ -103,7 +103,7 @@ def is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = Fals
     """Returns True if a single reshape or transpose converts `source` to `target` without moving data.
 
     Corresponds to XLA's `IsReshapeOrTransposeBitcast`. There are other bitcasts; see `decompose_bitcast`. Returns False
-    if element types differ, unless they are ignored. Raises LayoutError for invalid layouts.
+    if element types differ, unless `ignore_element_type` is set. Raises LayoutError for invalid layouts.
     """
     if not _same_type(source, target, ignore_element_type):
         return False

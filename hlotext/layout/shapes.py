@@ -194,13 +194,19 @@ def delete_dimensions(shape: Shape, numbers: Sequence[int]) -> Shape:
 
 
 def append_major_dimension(shape: Shape, size: int) -> Shape:
-    """Returns the shape with a new last dimension of this size that varies slowest (XLA's `AppendMajorDimension`)."""
+    """Returns the shape with a new last dimension of this size that varies slowest (XLA's `AppendMajorDimension`).
+
+    Raises LayoutError for an invalid shape.
+    """
     layout = layout_of(array_of(shape))
     return _with_new_last(shape, size, (*layout.minor_to_major, shape.rank))
 
 
 def append_minor_dimension(shape: Shape, size: int) -> Shape:
-    """Returns the shape with a new last dimension of this size that varies fastest (XLA's `AppendMinorDimension`)."""
+    """Returns the shape with a new last dimension of this size that varies fastest (XLA's `AppendMinorDimension`).
+
+    Raises LayoutError for an invalid shape.
+    """
     layout = layout_of(array_of(shape))
     return _with_new_last(shape, size, (shape.rank, *layout.minor_to_major))
 
@@ -217,7 +223,7 @@ def _with_new_last(shape: Shape, size: int, order: tuple[int, ...]) -> Shape:
 def prepend_major_dimension(shape: Shape, size: int) -> Shape:
     """Returns the shape with a new dimension 0 of this size that varies slowest (XLA's `PrependMajorDimension`).
 
-    Of the layout, only the order of dimensions is kept.
+    Of the layout, only the order of dimensions is kept. Raises LayoutError for an invalid shape.
     """
     order = (*(number + 1 for number in layout_of(array_of(shape)).minor_to_major), 0)
     flags = (False, *shape.dynamic_dimensions)
@@ -228,7 +234,7 @@ def move_dimension_to_major(shape: Shape, number: int) -> Shape:
     """Returns the shape with one dimension moved to the most major position; other parts of the layout are dropped.
 
     Corresponds to XLA's `ShapeUtil::MoveDimToMajor`. A shape whose dimension is already most major is returned
-    unchanged.
+    unchanged. A negative number counts from the end. Raises LayoutError if there is no such dimension.
     """
     number = dimension_number(shape, number)
     layout = layout_of(array_of(shape))
@@ -260,39 +266,57 @@ def dimension_letters(rank: int) -> tuple[str, ...] | None:
 
 
 def major_to_minor(shape: Shape) -> tuple[int, ...]:
-    """Returns the logical dimension numbers, most major first; XLA's `Major(layout, k)` is element k."""
+    """Returns the logical dimension numbers, most major first; XLA's `Major(layout, k)` is element k.
+
+    Raises LayoutError for an invalid shape.
+    """
     return layout_of(array_of(shape)).minor_to_major[::-1]
 
 
 def physical_dimensions(shape: Shape) -> tuple[int, ...]:
-    """Returns the dimension sizes, most major first."""
+    """Returns the dimension sizes in elements, most major first. Raises LayoutError for an invalid shape."""
     return compose(shape.dimensions, major_to_minor(shape))
 
 
 def logical_to_physical(shape: Shape) -> tuple[int, ...]:
-    """Returns the physical position of each logical dimension, 0 for the most major (XLA's `MakeLogicalToPhysical`)."""
+    """Returns the physical position of each logical dimension, 0 for the most major (XLA's `MakeLogicalToPhysical`).
+
+    Raises LayoutError for an invalid shape.
+    """
     return inverse(major_to_minor(shape))
 
 
 def is_monotonic_with_dim0_major(shape: Shape) -> bool:
-    """Returns True if dimensions are in descending minor-to-major order, as in `{2,1,0}`. Tiles are ignored."""
+    """Returns True if dimensions are in descending minor-to-major order, as in `{2,1,0}`. Tiles are ignored.
+
+    Raises LayoutError for an invalid shape.
+    """
     return layout_of(array_of(shape)).minor_to_major == descending(shape.rank)
 
 
 def is_monotonic_with_dim0_minor(shape: Shape) -> bool:
-    """Returns True if dimensions are in ascending minor-to-major order, as in `{0,1,2}`. Tiles are ignored."""
+    """Returns True if dimensions are in ascending minor-to-major order, as in `{0,1,2}`. Tiles are ignored.
+
+    Raises LayoutError for an invalid shape.
+    """
     return layout_of(array_of(shape)).minor_to_major == tuple(range(shape.rank))
 
 
 def is_effectively_most_major(shape: Shape, number: int) -> bool:
-    """Returns True if all dimensions more major than this one have size 1 (XLA's `IsEffectivelyMostMajorDimension`)."""
+    """Returns True if all dimensions more major than this one have size 1 (XLA's `IsEffectivelyMostMajorDimension`).
+
+    A negative number counts from the end. Raises LayoutError if there is no such dimension.
+    """
     order = major_to_minor(shape)
     slower = itertools.takewhile(lambda other: other != dimension_number(shape, number), order)
     return all(shape.dimensions[other] == 1 for other in slower)
 
 
 def are_dimensions_consecutive(shape: Shape, numbers: Sequence[int]) -> bool:
-    """Returns True if these dimensions are adjacent in minor_to_major, in any order."""
+    """Returns True if these dimensions are adjacent in minor_to_major, in any order.
+
+    Negative numbers count from the end. Raises LayoutError if there is no such dimension.
+    """
     order = layout_of(array_of(shape)).minor_to_major
     places = sorted(order.index(dimension_number(shape, number)) for number in numbers)
     return all(b - a == 1 for a, b in itertools.pairwise(places))

@@ -60,8 +60,9 @@ def leaf_bytes(shape: Shape) -> Iterator[tuple[tuple[int, ...], Shape, int]]:
 def unpadded_bytes(shape: Shape, pointer_bytes: int = 8) -> int:
     """Returns the bytes counted by XLA's `ShapeUtil::ByteSizeOf`: without tiles and padding, but with `E(n)`.
 
-    A tuple counts as its table of pointers alone, an opaque value as one pointer, and a token as 0. A buffer, which XLA
-    rejects here, counts as the array that it holds. Raises LayoutError as `allocated_bytes` does.
+    A tuple counts as its table of pointers alone, an opaque value as one pointer, and a token as 0; each pointer has
+    `pointer_bytes`. A buffer, which XLA rejects here, counts as the array that it holds. Raises LayoutError as
+    `allocated_bytes` does.
     """
     if shape.is_tuple:
         return bytes_for("the tuple", len(shape.tuple_shapes), 8 * pointer_bytes, shape)
@@ -231,7 +232,7 @@ class IndexTable:
         return -(-self.pointer_bytes * len(shape.tuple_shapes) // self.alignment) * self.alignment
 
     def all_bytes(self, shape: Shape) -> int:
-        """Returns the bytes of the tables of a tuple and all nested tuples; 0 for an array."""
+        """Returns the bytes of the tables of pointers of a tuple and of all nested tuples; 0 for an array."""
         return sum(self.bytes_of(part) for _, part in shape.subshapes() if part.is_tuple)
 
 
@@ -258,12 +259,13 @@ def host_shape_size(shape: Shape) -> int:
 def device_shape_size(shape: Shape, metadata: Literal["suffix", "prefix"]) -> int:
     """Returns the bytes of an array on a device: `xla_array_size` plus the run-time sizes of a dynamic array.
 
-    Raises LayoutError as `xla_array_size` does.
-
     Args:
         shape: The array shape.
         metadata: Location of the run-time sizes: `suffix`, an int32 per dimension after the data; `prefix`, the `M(n)`
             bytes of the layout before the data.
+
+    Raises:
+        LayoutError: As for `xla_array_size`.
     """
     array = array_of(shape)
     size = xla_array_size(array)
@@ -274,6 +276,9 @@ def device_shape_size(shape: Shape, metadata: Literal["suffix", "prefix"]) -> in
 
 
 def data_start(shape: Shape) -> int:
-    """Returns the bytes before the first element: the prefix `M(n)` of a dynamic array, 0 for a static array."""
+    """Returns the bytes before the first element: the prefix `M(n)` of a dynamic array, 0 for a static array.
+
+    Raises LayoutError for an invalid shape, and for one that is not an array.
+    """
     array = array_of(shape)
     return 0 if array.is_static else max(0, layout_of(array).dynamic_shape_metadata_prefix_bytes)

@@ -13,7 +13,10 @@ __all__ = ["INTERNAL", "code_of", "every_code"]
 
 
 def every_code() -> dict[str, Code]:
-    """Returns all documented codes by name: X, V, then those of lint rules, including plugins."""
+    """Returns all documented codes by name: X, V, then those of lint rules, including plugins.
+
+    Raises RuleError if a plugin rule cannot be used.
+    """
     failed = {INTERNAL: FAILED}
     return {
         **SYNTAX_CODES,
@@ -29,7 +32,10 @@ def code_names() -> tuple[str, ...]:
 
 
 def code_of(name: str) -> Code:
-    """Returns the description of a code, including codes of earlier releases; an unknown code describes itself."""
+    """Returns the description of a code: severity, title and page. Codes of earlier releases are replaced.
+
+    An unknown code is returned as an error whose title is the code. Raises RuleError if a plugin rule cannot be used.
+    """
     name = current_code(name)
     if (rule := all_rules().get(name) or loaded_rule(name)) is not None:
         return rule.described()

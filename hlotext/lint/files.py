@@ -111,7 +111,8 @@ def compilation_around(file: str | ModuleFile) -> Compilation | None:
 def lint_files(texts: Sequence[str | ModuleFile], config: Config, jobs: int = 1) -> Iterator[FileResult]:
     """Lints files in up to `jobs` processes. Yields results in the order of the files, each as soon as it is available.
 
-    If any file is in an archive, all files are linted in this process, which unpacks each archive once.
+    If any file is in an archive, all files are linted in this process, which unpacks each archive once. Files and errors
+    are those of `lint_file`.
     """
     files = [text for text in texts if isinstance(text, str)]
     if jobs <= 1 or len(texts) <= 1 or len(files) < len(texts):

@@ -195,7 +195,10 @@ class Pattern:
         return self.match(instruction) is not None
 
     def explain(self, instruction: Instruction, options: MatchOptions = NOTHING_SKIPPED) -> str | None:
-        """Returns the reason why an instruction does not match, for the attempt that got furthest; None if it matches."""
+        """Returns the reason why an instruction does not match, for the attempt that got furthest; None if it matches.
+
+        `options` are as in `match`.
+        """
         options = self.options or options
         if options.start:
             instruction = looked_through(instruction, options)

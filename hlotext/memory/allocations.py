@@ -32,7 +32,7 @@ def slices_of(rows: Iterable[tuple[Value, int, int]]) -> Iterator[Slice]:
 
 @attrs.define(eq=False)
 class Allocation:
-    """A buffer allocation (`BufferAllocation`)."""
+    """A contiguous block of memory that holds one value, or several at different times (XLA's `BufferAllocation`)."""
 
     number: int
     bytes: int

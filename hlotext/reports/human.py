@@ -151,7 +151,7 @@ def _short(count: int) -> str:
 
 
 def coloured(finding: Finding, with_origin: bool = False, width: int | None = None) -> Text:
-    """Formats a finding as `full_text` does, as a `rich` text with colors."""
+    """Formats a finding as `full_text` does, with the same arguments, as a `rich` text with colors."""
     from rich.text import Text
 
     style, mark = _STYLES[finding.severity], _mark(finding)

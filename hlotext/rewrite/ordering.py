@@ -33,7 +33,7 @@ def _home(instruction: Instruction) -> Computation:
 def move_after(instruction: Instruction, other: Instruction) -> None:
     """Moves an instruction after another one of its computation.
 
-    Raises EditError if it would precede an operand or follow a user.
+    Raises EditError if it would precede an operand or follow a user, or if `other` is in another computation.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x)  b = f32[] cosine(x)  ROOT c = f32[] add(a, b) }")

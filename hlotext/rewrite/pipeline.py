@@ -76,8 +76,9 @@ class Pipeline:
     """Folder to which the module is dumped after each pass, with file names as in XLA; None dumps nothing."""
 
     def following(self, platform: str = "", age: Age = "") -> Pipeline:
-        """Returns this pipeline with `Pass.following` applied to each pass.
+        """Returns this pipeline with the options that a platform's compiler uses at an XLA age.
 
+        Applies `Pass.following` to each pass. Raises ValueError for an unknown platform (`cpu`, `gpu`, `tpu`) or age.
         >>> from hlotext.rewrite.passes import parse_passes
         >>> [str(p) for p in Pipeline(parse_passes("dce,reshape-mover")).following("gpu").passes]
         ['dce', 'reshape-mover{platform=gpu}']

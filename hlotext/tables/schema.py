@@ -28,7 +28,7 @@ microseconds in UTC."""
 
 @attrs.frozen
 class Column:
-    """A column of a table."""
+    """Name, type and unit of a column of a table."""
 
     name: str
     type: str
@@ -41,7 +41,7 @@ class Column:
 
 @attrs.frozen
 class TableSchema:
-    """Schema of a table."""
+    """Name and columns of a table."""
 
     name: str
     doc: str

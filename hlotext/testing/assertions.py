@@ -81,7 +81,7 @@ class Count(int):
         return (self.instructions,)
 
     def explain(self) -> list[str]:
-        """Returns lines for the report of a failed assertion."""
+        """Returns lines that describe the first few instructions, for the report of a failed assertion."""
         return describe_all(self.instructions)
 
 
@@ -102,7 +102,7 @@ class Instructions(Sequence[Instruction]):
         return len(self._instructions)
 
     def explain(self) -> list[str]:
-        """Returns lines for the report of a failed assertion."""
+        """Returns lines that describe the first few instructions, for the report of a failed assertion."""
         return describe_all(self._instructions)
 
     def __repr__(self) -> str:
@@ -225,7 +225,7 @@ class Collectives(Sequence[Collective]):
         )
 
     def explain(self) -> list[str]:
-        """Returns lines for the report of a failed assertion."""
+        """Returns lines that describe the first few instructions, for the report of a failed assertion."""
         return describe_all([one.start for one in self._plain])
 
     def __repr__(self) -> str:
@@ -275,7 +275,7 @@ class Findings(Sequence[lint.Finding]):
         return [finding.code for finding in self._found]
 
     def explain(self) -> list[str]:
-        """Returns lines for the report of a failed assertion."""
+        """Returns the findings in full, line by line, for the report of a failed assertion."""
         return [line for finding in self._found for line in full_text(finding, True).split("\n")]
 
     def __repr__(self) -> str:
@@ -376,7 +376,7 @@ class Hlo:
 
     @functools.cached_property
     def memory(self) -> Assignment:
-        """Buffer assignment as computed by XLA's compiler (`assign`).
+        """Buffer assignment, computed by `memory.assign` as XLA's compiler does.
 
         Raises MemoryModelError (a ValueError) if it cannot be computed from the text, as before optimization.
         """

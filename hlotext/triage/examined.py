@@ -33,7 +33,7 @@ from hlotext.triage.contents import MAIN, Content, Layer, contents_of
 
 @attrs.frozen
 class Settings:
-    """Settings for examining modules."""
+    """Settings for examining modules: the lint configuration, and with it the chip."""
 
     config: lint.Config = attrs.field(factory=lint.Config)
     """Lint configuration; its chip, if set, applies to all modules."""

@@ -30,7 +30,7 @@ _MOST_CANDIDATES = 16
 
 @attrs.frozen
 class Event:
-    """An event in the history of an operation."""
+    """A change of an operation between two steps of a compilation, such as a rename or a merge."""
 
     step: Step
     """The first step that shows the event."""

@@ -184,7 +184,7 @@ class State:
         return None if found is None else found.opcode
 
     def callers(self, part: str) -> list[Op]:
-        """Returns the operations that call a computation."""
+        """Returns the operations that call the computation named `part`; empty if there are none."""
         if self._callers is None:
             self._callers = {}
             for owner in self.parts.values():

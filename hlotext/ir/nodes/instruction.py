@@ -86,8 +86,9 @@ class Attributes(TypedAttributes):
 class Instruction:
     """An instruction of a computation, created by parsing or `Computation.add`. Mutable and compared by identity.
 
-    Setting a property marks the instruction, and its users if necessary, as modified. `str(module)` reprints modified
-    lines and copies all others from the source.
+    Setting a property marks the instruction, and its users if necessary, as modified. It raises EditError, and changes
+    nothing, if the module would become invalid. `str(module)` reprints modified lines and copies all others from the
+    source.
     """
 
     __slots__ = ("_attributes", "_computation", "_head", "_name", "_operands", "_state")
@@ -243,7 +244,11 @@ class Instruction:
 
     @property
     def name(self) -> str:
-        """Name without `%`, unique in its computation."""
+        """Name without `%`, unique in its computation.
+
+        Setting it renames the instruction in every line that refers to it. Raises EditError if the name is taken or
+        invalid.
+        """
         return self._name
 
     @name.setter
@@ -252,7 +257,10 @@ class Instruction:
 
     @property
     def opcode(self) -> str:
-        """The opcode as XLA represents it: `async-start` for a sugared `all-to-all-start`."""
+        """The opcode as XLA represents it: `async-start` for a sugared `all-to-all-start`.
+
+        Setting it raises EditError if the operands and attributes do not fit the new opcode.
+        """
         return self._head.opcode
 
     @opcode.setter
@@ -261,7 +269,10 @@ class Instruction:
 
     @property
     def shape(self) -> Shape | None:
-        """Shape of the result, or None if the text omits it and it cannot be inferred."""
+        """Shape of the result, or None if the text omits it and it cannot be inferred.
+
+        Setting it, to a value or text, raises EditError for a type other than the inferred one or the one that users need.
+        """
         return self._head.shape
 
     @shape.setter
@@ -270,7 +281,11 @@ class Instruction:
 
     @property
     def operands(self) -> tuple[Instruction, ...]:
-        """The operands, in order."""
+        """The operands, in order.
+
+        Setting them raises EditError if one is in another computation or depends on this instruction, or has an unsuitable
+        type.
+        """
         return self._operands
 
     @operands.setter

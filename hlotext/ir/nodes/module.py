@@ -126,7 +126,10 @@ class Module(ModuleMethods):
 
     @property
     def name(self) -> str:
-        """The name in the header; for text without a header, the name that XLA would generate."""
+        """The name in the header; for text without a header, the name that XLA would generate.
+
+        Setting it raises EditError for an invalid name.
+        """
         return self._name
 
     @name.setter

@@ -115,7 +115,7 @@ def __getattr__(name: str) -> Any:
 
 
 def find_pass(name: str) -> type[Pass] | None:
-    """Returns the pass or model with this name, or None if there is none."""
+    """Returns the class of the pass or model with this name, or None if there is none."""
     if name not in MODELS:
         return PASSES.get(name)
     module, kind = MODELS[name].split(":")
@@ -124,7 +124,7 @@ def find_pass(name: str) -> type[Pass] | None:
 
 
 def all_passes() -> dict[str, type[Pass]]:
-    """Returns all passes and models by name."""
+    """Returns the classes of all passes, then those of all models, by the name that `parse_passes` takes."""
     found = {name: find_pass(name) for name in MODELS}
     return {**PASSES, **{name: kind for name, kind in found.items() if kind is not None}}
 

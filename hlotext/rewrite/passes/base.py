@@ -62,7 +62,7 @@ class Property:
 
 @attrs.frozen
 class PassResult:
-    """Result of a pass."""
+    """Result of running a pass on a module: whether it changed anything, and counts of what it did."""
 
     changed: bool
     statistics: Mapping[str, int] = attrs.field(factory=dict)

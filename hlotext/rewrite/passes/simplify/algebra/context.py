@@ -48,7 +48,7 @@ class AlgebraicSimplifierOptions:
 
 
 class AlgebraRewrite(Rewrite):
-    """Context of an algebraic rule."""
+    """Context of an algebraic rule: a `Rewrite` with the options of `algsimp` and steps shared by rules."""
 
     options: AlgebraicSimplifierOptions
 
