@@ -25,7 +25,7 @@ ChipSource = Literal["given", "folder", "text", "assumed"]
 
 @attrs.frozen
 class ChipChoice:
-    """A chip and the reason for choosing it."""
+    """A chip and the reason for choosing it, from `choose_chip`."""
 
     chip: Chip
     source: ChipSource

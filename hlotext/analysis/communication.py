@@ -39,7 +39,7 @@ class Interconnect(enum.Enum):
 
 @attrs.frozen(eq=False, repr=False)
 class Communication:
-    """A collective or point-to-point transfer."""
+    """A collective or point-to-point transfer, with its participants and bytes. Found by `communications`."""
 
     instruction: Instruction
     """The collective or transfer itself, possibly in the body of an `async-start` or of a fusion."""

@@ -77,7 +77,7 @@ class _Named:
 
 @attrs.frozen(eq=False)
 class Scopes:
-    """The scopes of a module's instructions."""
+    """The scopes of a module's instructions, created by `scopes`."""
 
     shared: Shared[Scope]
     """Distinct scopes, and the scope of each instruction in text order. Some scopes may be unused."""

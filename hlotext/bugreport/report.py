@@ -31,7 +31,7 @@ _HOLE = "{}"
 
 
 class BugReportError(ValueError):
-    """A report could not be made.
+    """Raised if a report cannot be made.
 
     The fault does not occur or disappears after anonymization, or the report would contain private data.
     """
@@ -47,7 +47,7 @@ class BugReportError(ValueError):
 
 @attrs.frozen
 class BugReport:
-    """A complete bug report."""
+    """A bug report, created by `make`: a script that reproduces a fault."""
 
     script: str
     """The report: a POSIX shell script that writes the module to a temporary folder and runs the command."""

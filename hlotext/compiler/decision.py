@@ -11,7 +11,7 @@ from hlotext.ir.nodes.module import Module
 
 @attrs.frozen
 class Decision:
-    """A decision of a pass, positive or negative."""
+    """A decision of a modeled pass to change something, or not to, with the reason."""
 
     instruction: str
     """Name of the instruction before the pass if it existed, otherwise after it."""
@@ -29,7 +29,7 @@ class Decision:
 
 @attrs.frozen
 class Outcome:
-    """Result of applying a model to a module."""
+    """Result of modeling a pass: the changed module, and the decisions that led to it."""
 
     module: Module
     """The module after the modeled pass. The input module is not modified."""

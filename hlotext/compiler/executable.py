@@ -19,7 +19,7 @@ _KINDS_OF_CODE = ("ptx", "object", "llvm-with-opt", "llvm-no-opt")
 
 @attrs.frozen(kw_only=True)
 class ExecutablePart:
-    """A part of an executable, present or missing."""
+    """A part of an executable, with its size, or the reason why it is missing."""
 
     name: str
     """Name of the part.
@@ -52,7 +52,7 @@ class Kernel:
 
 @attrs.frozen(kw_only=True)
 class Executable:
-    """The parts of a compiled executable."""
+    """The parts of a compiled executable that a dump shows, created by `executable`."""
 
     name: str
     platform: str | None

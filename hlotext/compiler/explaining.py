@@ -41,7 +41,7 @@ _MOST_COMPARED = 30_000
 
 @attrs.frozen
 class Group:
-    """A group of similar changes."""
+    """A group of similar changes by one pass, with the decisions behind them."""
 
     title: str
     """Kind and object of the change, such as `added: copy of parameter`."""

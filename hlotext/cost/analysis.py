@@ -51,7 +51,7 @@ UNKNOWN_LINE = "(unknown)"
 
 @attrs.frozen
 class Cost:
-    """FLOPs, transcendental operations and bytes."""
+    """FLOPs, transcendental operations and bytes of an instruction or of a module."""
 
     flops: float = 0
     """Non-transcendental operations, including integer operations and comparisons."""

@@ -105,7 +105,7 @@ class TransferTime:
 
 @attrs.frozen
 class PathStep:
-    """An instruction on the critical path."""
+    """An instruction on the critical path, with its seconds and the resource that executes it."""
 
     instruction: Instruction
     seconds: float

@@ -67,7 +67,7 @@ class CollectiveTraffic:
 
 @attrs.frozen
 class HostCopy:
-    """A copy between device and host."""
+    """A copy between device and host, with its bytes and number of executions."""
 
     instruction: Instruction
     bytes: int
@@ -76,7 +76,7 @@ class HostCopy:
 
 @attrs.frozen
 class TrafficTotal:
-    """Total traffic of several communications."""
+    """Number and bytes of several communications, with the direction of any uncertainty."""
 
     count: int = 0
     bytes: int = 0

@@ -44,7 +44,7 @@ _WRAPPING = traits.BINDS_OPERANDS
 
 
 class Diff:
-    """Differences between two modules."""
+    """Differences between two modules, created by `compare`. Computed on access."""
 
     def __init__(
         self, old: hlo.Module, new: hlo.Module, earlier_names: Mapping[str, str] | None = None

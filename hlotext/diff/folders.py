@@ -24,7 +24,7 @@ SameFinal = Literal["same", "reordered", "different"]
 
 @attrs.frozen
 class FolderPair:
-    """A compilation found in both folders."""
+    """A compilation found in both folders, and how its programs and settings compare."""
 
     old: dumps.Compilation
     new: dumps.Compilation
@@ -81,7 +81,7 @@ class FolderPair:
 
 @attrs.frozen
 class FolderDiff:
-    """Differences between two dump folders."""
+    """Differences between two dump folders, created by `folders`."""
 
     pairs: tuple[FolderPair, ...]
     """Paired compilations, in the order of the old folder."""

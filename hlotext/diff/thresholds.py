@@ -36,7 +36,7 @@ def amount(number: str, unit: str) -> float | None:
 
 
 class ThresholdError(ValueError):
-    """A threshold cannot be parsed, or names an unknown metric."""
+    """Raised for a threshold that cannot be parsed, or names an unknown metric."""
 
 
 @attrs.frozen

@@ -80,7 +80,7 @@ class HostFinding:
 
 @attrs.frozen
 class HostReport:
-    """Differences between the dumps of several hosts."""
+    """Differences between the dumps of several hosts, created by `hosts`."""
 
     hosts: tuple[str, ...]
     modules: int

@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen
 class Note:
-    """An irregularity in a dump."""
+    """An irregularity in a dump, such as a missing or damaged file."""
 
     code: str
     """`mixed-processes`, `no-final-text`, `cut-off`, `unreadable`, `overwritten`, `lying-name`, `other-compiler`, ..."""

@@ -31,7 +31,7 @@ NEEDS_JAX = "running modules needs an extra: pip install 'hlotext[jax]'"
 
 @attrs.frozen(eq=False)  # arrays have no truth
 class Ran:
-    """Outcome of executing a module."""
+    """Outcome of executing a module: its results and times, or the reason why it was not executed."""
 
     results: tuple[Arrays, ...] = ()
     """Result arrays for each set of arguments; with several devices, stacked along the first dimension."""

@@ -2,4 +2,4 @@
 
 
 class NotExecutable(ValueError):  # noqa: N818 - says what the module is
-    """A module cannot be executed by jaxlib's CPU client. The message gives the reason."""
+    """Raised for a module that jaxlib's CPU client cannot execute. The message gives the reason."""

@@ -20,7 +20,7 @@ from hlotext.verify import verify
 
 @attrs.frozen
 class RuleCheck:
-    """Outcome of checking a rewrite rule."""
+    """Outcome of checking a rewrite rule on its example, from `check_rules`."""
 
     name: str
     line: int

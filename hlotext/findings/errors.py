@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Severity(enum.Enum):
-    """Severity of a diagnostic."""
+    """Severity of a finding of the parser, the verifier or the linter."""
 
     ERROR = "error"
     """The input is not HLO, or XLA rejects it."""
@@ -35,7 +35,7 @@ class TermError(Exception):
 
 
 class HloSyntaxError(sending.Whole, ValueError):
-    """HLO text is invalid. `str()` is the full report: location, message, source line with a caret, and help."""
+    """Raised for invalid HLO text. `str()` is the full report: location, message, source line with a caret, and help."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(str(diagnostic))

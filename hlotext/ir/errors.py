@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class EditError(ValueError):
-    """An edit was rejected and the module is unchanged. The message gives the problem, its location and a remedy."""
+    """Raised if an edit is rejected, which leaves the module unchanged. The message gives the problem and a remedy."""
 
     def __init__(self, message: str, instead: str = "", *, code: str = "") -> None:
         super().__init__(f"{message}; {instead}" if instead else message)

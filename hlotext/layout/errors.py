@@ -17,7 +17,7 @@ def shorten(text: str) -> str:
 
 
 class LayoutError(sending.Whole, ValueError):
-    """A shape has no valid memory layout, or an index or buffer does not match the shape.
+    """Raised for a shape without a valid memory layout, and for an index or buffer that does not match the shape.
 
     `part` names the invalid part.
     """

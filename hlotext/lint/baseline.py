@@ -16,7 +16,7 @@ _VERSION = 1
 
 
 class BaselineError(ValueError):
-    """The file is not a baseline. The message is one line that names the file."""
+    """Raised for a file that is not a baseline, or cannot be read. The message is one line that names the file."""
 
 
 @attrs.frozen
@@ -36,7 +36,7 @@ class Entry:
 
 @attrs.frozen
 class Comparison:
-    """Result of comparing findings with a baseline."""
+    """Result of comparing findings with a baseline: new, known and missing ones."""
 
     new: tuple[Finding, ...]
     known: tuple[Finding, ...]

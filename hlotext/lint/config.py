@@ -23,7 +23,7 @@ SHARES = ("warn", "note", "warn_peak", "note_peak", "floor_seconds", "floor_byte
 
 
 class ConfigError(ValueError):
-    """The configuration is invalid. The message is one line that names the problem."""
+    """Raised for an invalid configuration. The message is one line that names the problem."""
 
 
 def _codes_now(codes: str | tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -192,7 +192,7 @@ def _subjects(report: Report, context: Context) -> Iterator[object]:
 
 @attrs.frozen
 class Linted:
-    """Result of linting one text."""
+    """Result of linting one text: its findings, and the numbers of modules and instructions."""
 
     findings: tuple[Finding, ...]
     modules: int

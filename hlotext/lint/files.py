@@ -57,7 +57,7 @@ def modules_in(folder: Path) -> list[Path]:
 
 @attrs.frozen
 class FileResult:
-    """Result of linting one file."""
+    """Result of linting one file: its findings, or the reason why it could not be read."""
 
     file: str
     linted: Linted | None

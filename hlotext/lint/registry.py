@@ -22,7 +22,7 @@ _CODE = re.compile(r"[A-Z]+[0-9]{3}")
 
 
 class RuleError(ValueError):
-    """A plugin rule cannot be used. The message names it."""
+    """Raised for a plugin rule that cannot be used. The message names it."""
 
 
 class RuleMap(Mapping[str, type[Rule]]):

@@ -31,7 +31,7 @@ Match: TypeAlias = Mapping[str, Any]
 
 
 class PatternError(ValueError):
-    """A pattern is invalid. The message gives the reason and, for a pattern given as text, the position."""
+    """Raised for an invalid pattern. The message gives the reason and, for a pattern given as text, the position."""
 
 
 MAX_ANY_ORDER = 6

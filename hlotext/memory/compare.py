@@ -17,7 +17,7 @@ Key = tuple[str, tuple[int, ...], bool]
 
 @attrs.frozen
 class AssignmentDifference:
-    """A difference between two assignments."""
+    """A difference between an assignment read from XLA's files and the computed one."""
 
     item: str
     """Kind of the compared item: `values`, `live range`, `offset`, `allocation` ..."""

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class MemoryModelError(ValueError):
-    """Memory cannot be determined from a module or from XLA's files. `str()` is a one-line message with the reason."""
+    """Raised if memory cannot be determined from a module or from XLA's files. `str()` is the reason, on one line."""

@@ -62,7 +62,7 @@ class Memory:
 
 @attrs.frozen
 class Message:
-    """A message of a compiler or of JAX."""
+    """A message of a compiler or of JAX in a log, with the parts that it names."""
 
     kind: str
     """Kind of message.

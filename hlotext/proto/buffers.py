@@ -64,7 +64,7 @@ class HeapEvent:
 
 @attrs.frozen
 class ProtoBuffers:
-    """The buffer assignment in an `HloProto`."""
+    """The buffer assignment in an `HloProto`, from `read_buffers`."""
 
     module: Module
     buffers: tuple[LogicalBuffer, ...]

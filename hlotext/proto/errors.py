@@ -10,7 +10,7 @@ from hlotext.ir.nodes.source import Span
 
 
 class ProtoError(HloSyntaxError):
-    """A proto cannot be read, or a module cannot be written as one. `str()` is one line with the field path.
+    """Raised if a proto cannot be read, or a module cannot be written as one. `str()` is one line with the field path.
 
     A subclass of `HloSyntaxError`, so that callers need not distinguish formats. Line and column are meaningless.
     """
@@ -35,7 +35,7 @@ class ProtoError(HloSyntaxError):
 
 
 class MissingProtobuf(sending.Whole, ImportError):  # noqa: N818 - says what is missing
-    """The package `protobuf` is not installed."""
+    """Raised if a proto is used and the package `protobuf` (`hlotext[proto]`) is not installed."""
 
     def __init__(self) -> None:
         super().__init__("protos need an extra: pip install 'hlotext[proto]'")

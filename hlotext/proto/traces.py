@@ -128,7 +128,7 @@ class OpTime:
 
 @attrs.define(eq=False)
 class TracedModule:
-    """A module in a trace."""
+    """A module in a profiler trace, with the times of its operations."""
 
     name: str
     """Name of the module, without the program id."""

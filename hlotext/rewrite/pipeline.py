@@ -23,7 +23,7 @@ from hlotext.verify import verify
 
 
 class PassError(sending.Whole, RuntimeError):
-    """A pass raised an exception, its preconditions do not hold, or it left an invalid module."""
+    """Raised if a pass raises an exception, its preconditions do not hold, or it leaves an invalid module."""
 
     def __init__(self, message: str, pass_: Pass, dump: Path | None = None) -> None:
         super().__init__(message + (f"; the module is in {dump}" if dump is not None else ""))
@@ -34,7 +34,7 @@ class PassError(sending.Whole, RuntimeError):
 
 @attrs.frozen
 class PipelineStep:
-    """Result of one pass of a pipeline."""
+    """Result of one pass of a pipeline, with its time in seconds."""
 
     pass_: Pass
     result: PassResult
@@ -59,7 +59,7 @@ def _as_tuple(passes: Iterable[Pass]) -> tuple[Pass, ...]:
 
 @attrs.frozen
 class Pipeline:
-    """A sequence of passes.
+    """A sequence of passes, with validation of the module after each by default.
 
     >>> import hlotext as hlo
     >>> from hlotext.rewrite.passes import parse_passes

@@ -31,12 +31,12 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 
 
 class RuleFileError(ValueError):
-    """A rule file is invalid. The message gives the file and line."""
+    """Raised for an invalid rule file. The message gives the file and line."""
 
 
 @attrs.frozen
 class FileRule:
-    """A rewrite rule loaded from a file."""
+    """A rewrite rule loaded from a file, with its line and its example."""
 
     rule: RewriteRule
     line: int

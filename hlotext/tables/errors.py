@@ -6,7 +6,7 @@ from hlotext.ir import sending
 
 
 class TableError(ValueError):
-    """A table is unknown, or values do not fit its schema."""
+    """Raised if a table is unknown, or values do not fit its schema."""
 
 
 class QueryError(TableError):
@@ -14,7 +14,7 @@ class QueryError(TableError):
 
 
 class MissingArrow(sending.Whole, ImportError):  # noqa: N818 - says what is missing
-    """The package `pyarrow` is not installed."""
+    """Raised if the package `pyarrow` (`hlotext[tables]`) is needed and not installed."""
 
     def __init__(self) -> None:
         super().__init__("Arrow tables need an extra: pip install 'hlotext[tables]'")

@@ -31,7 +31,7 @@ _WORDS: dict[str, bool | float] = {"true": True, "false": False, "inf": float("i
 
 
 class TextProtoError(sending.Whole, ValueError):
-    """Text-format input is invalid. The message gives the line, and `.message` is the part parsed before the error."""
+    """Raised for invalid text-format input. The message gives the line; `.message` is the part parsed before the error."""
 
     def __init__(self, problem: str, line: int, message: TextMessage) -> None:
         super().__init__(f"line {line}: {problem}")

@@ -17,7 +17,7 @@ CALLED = "called"
 
 
 class ThunkError(ValueError):
-    """The input is not a thunk dump, or the module's thunks cannot be predicted. The message gives the reason."""
+    """Raised if the input is not a thunk dump, or the module's thunks cannot be predicted. The message gives the reason."""
 
 
 @attrs.frozen
@@ -72,7 +72,7 @@ class Thunk:
 
 @attrs.frozen(kw_only=True)
 class ThunkNote:
-    """A note on something unknown in a prediction or file, or rejected by XLA."""
+    """A note on something that a prediction or a file leaves unknown, or that XLA rejects."""
 
     message: str
     instruction: Instruction | None = None

@@ -100,7 +100,7 @@ class Examined:
 
 @attrs.frozen
 class Unexamined:
-    """A file that could not be examined."""
+    """A file that could not be examined, and the problem."""
 
     place: str
     problem: str

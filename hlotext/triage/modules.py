@@ -18,7 +18,7 @@ from hlotext.triage.examined import Examined, Settings, Unexamined, examine
 
 @attrs.frozen
 class Triage:
-    """Ranked modules, and actions across them."""
+    """Result of `run`: modules ranked by time, and repairs ranked by what they save."""
 
     modules: tuple[Examined, ...]
     """Modules, slowest first."""

@@ -68,7 +68,7 @@ class Configs:
 
 @attrs.frozen
 class Summary:
-    """Summary statistics of a module."""
+    """Statistics of a module, created by `summarize`."""
 
     name: str
     attributes: dict[str, str]

@@ -123,7 +123,7 @@ class Part:
 
 
 class State:
-    """The operations of one step."""
+    """The operations of one step of a compilation, parsed from its text without creating a module."""
 
     def __init__(
         self, text: str, before: State | None = None, ids: Callable[[], LocalIds | None] = lambda: None

@@ -19,19 +19,19 @@ from hlotext.thunks import cpu
 
 
 class CopyError(RuntimeError):
-    """The copies that a changed module needs cannot be determined."""
+    """Raised if the copies that a changed module needs cannot be determined."""
 
 
 class NotEmittedError(RuntimeError):
-    """A pass created an operation for which the platform's compiler emits no code at this stage."""
+    """Raised if a pass creates an operation for which the platform's compiler emits no code at this stage."""
 
 
 class ScheduleError(RuntimeError):
-    """A pass before XLA's scheduler created a schedule, which XLA would discard although copies depend on it."""
+    """Raised if a pass before XLA's scheduler creates a schedule: XLA would discard it, although copies depend on it."""
 
 
 class DonationError(RuntimeError):
-    """A pass changed a module that donates arguments, and this jaxlib would lose the donation."""
+    """Raised if a pass changes a module that donates arguments, and this jaxlib would lose the donation."""
 
 
 def insert_copies(module: Module, platform: str = "") -> int:

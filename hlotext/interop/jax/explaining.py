@@ -20,7 +20,7 @@ from hlotext.ir.nodes.module import Module
 
 @attrs.frozen
 class Figures:
-    """Metrics of one compilation."""
+    """Traffic, memory and time of one compilation."""
 
     traffic: int | None
     """Bytes that each device sends per run, or None if a size or a trip count is unknown."""

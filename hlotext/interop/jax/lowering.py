@@ -120,7 +120,7 @@ def _signature(module: Module) -> str:
 
 @attrs.frozen
 class DryRun:
-    """Outcomes of trying a pass on copies of modules. `str()` is a one-line summary."""
+    """Outcomes of trying a pass on copies of modules, from `dry_run`. `str()` is a one-line summary."""
 
     outcomes: tuple[PassOutcome, ...]
 

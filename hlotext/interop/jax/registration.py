@@ -24,7 +24,7 @@ _MOST_OUTCOMES = 10_000
 
 @attrs.frozen
 class PassOutcome:
-    """Outcome of a registered pass for one module."""
+    """Outcome of a pass for one module: changed, unchanged or skipped."""
 
     module: str
     """Name of the module."""

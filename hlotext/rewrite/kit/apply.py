@@ -16,7 +16,7 @@ from hlotext.rewrite.kit.worklist import Worklist
 
 
 class RefusedRewriteWarning(UserWarning):
-    """A rewrite was rolled back because an edit was rejected."""
+    """Issued if a rewrite is rolled back because an edit was rejected."""
 
 
 DRIVERS: Mapping[str, type[Driver]] = {

@@ -22,7 +22,7 @@ from hlotext.semantics.operation import errors_of
 
 
 class RewriteError(RuntimeError):
-    """Rules did not terminate within the limit, or a rule changed the results."""
+    """Raised if rules do not terminate within the limit, or if a rule changes the results."""
 
 
 class Listener(Protocol):
@@ -34,7 +34,7 @@ class Listener(Protocol):
 
 @attrs.define
 class RuleProfile:
-    """Time and effect of one rule."""
+    """Counts and seconds of one rule over a run of `apply_rules`."""
 
     tried: int = 0
     """Number of instructions on which the pattern was tried."""

@@ -9,7 +9,7 @@ MAX_GROWTH = 20_000
 
 
 class PassLimitError(ValueError):
-    """A pass would make a module too large."""
+    """Raised if a pass would add more instructions than its limit."""
 
 
 class InstructionBudget:

@@ -92,7 +92,7 @@ Context = TypeVar("Context", bound=Rewrite)
 
 @attrs.frozen
 class RewriteRule(sending.Uncopied):
-    """A rewrite rule: a pattern, and a function that rewrites its matches."""
+    """A rewrite rule: a pattern, and a function that rewrites its matches. Created by `pattern` and `rule`."""
 
     name: str
     pattern: Pattern

@@ -133,7 +133,7 @@ _PASS = re.compile(r"\s*([\w.\-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 
 
 class PassOptionError(ValueError):
-    """A pass or one of its options is unknown, or a value is invalid."""
+    """Raised if a pass or one of its options is unknown, or a value is invalid."""
 
 
 def parse_passes(text: str, platform: str = "", age: Age = "") -> list[Pass]:

@@ -51,7 +51,7 @@ def is_age(pass_: Pass, attribute: attrs.Attribute[Any], value: Any) -> None:
 
 @attrs.frozen
 class Property:
-    """A property of modules. `holds` is a top-level function, so that the property can be pickled."""
+    """A property that a pass requires or ensures. `holds` is a top-level function, so that the property can be pickled."""
 
     text: str
     holds: Callable[[Module], bool]

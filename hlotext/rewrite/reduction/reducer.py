@@ -27,7 +27,7 @@ from hlotext.verify import verify
 
 @attrs.define
 class Reduction:
-    """Result of reducing a module."""
+    """Result of `reduce`: the smallest module found, and the sizes before and after."""
 
     module: Module
     """The smallest module found."""

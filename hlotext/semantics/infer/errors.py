@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ShapeInferenceError(ValueError):
-    """Operands and attributes contradict each other, so that no result shape is valid."""
+    """Raised if operands and attributes contradict each other, so that no result shape is valid."""
 
     def __init__(self, message: str, *, operand: int | None = None, attribute: str | None = None) -> None:
         super().__init__(message)
@@ -17,7 +17,7 @@ class ShapeInferenceError(ValueError):
 
 
 class CannotInfer(ValueError):  # noqa: N818 - no error: nothing is wrong with the instruction
-    """Operands and attributes do not determine the result shape, and the instruction does not state it."""
+    """Raised if operands and attributes do not determine the result shape, and the instruction does not state it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

@@ -18,7 +18,7 @@ from hlotext.syntax.source.limits import MAX_SOURCE
 
 
 class InputError(OSError):
-    """An input cannot be read or decompressed, or lacks the requested contents. `str()` is a one-line message."""
+    """Raised for an input that cannot be read or decompressed, or lacks the requested contents. `str()` is one line."""
 
 
 LIMIT_VARIABLE = "HLOTEXT_MAX_SOURCE"

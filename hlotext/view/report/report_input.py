@@ -25,7 +25,7 @@ from hlotext.view.report.time_parts import TimeParts, time_parts
 
 @attrs.define(eq=False, slots=False)
 class ReportInput:
-    """One side of a report."""
+    """A module for a report, with everything that the report computes from it on access."""
 
     label: str
     """The file or folder as given."""
