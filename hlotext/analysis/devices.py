@@ -161,9 +161,9 @@ def participant_count(module: Module, instruction: Instruction) -> int | None:
 def participant_groups(module: Module, instruction: Instruction) -> tuple[tuple[int, ...], ...] | None:
     """Returns the groups of devices that a collective joins, as global device numbers, for every group mode.
 
-    Device i is replica i // partitions and partition i % partitions. Omitted groups mean one group of all devices.
-    Returns None for permutes and for instructions that are not collectives, if the number of devices is unknown or
-    above 2^20, and if axes do not match the mesh.
+    Device i is replica i // partitions and partition i % partitions. Omitted groups mean all replicas, all partitions or
+    all devices, depending on the mode. Returns None for permutes and for instructions that are not collectives, if the
+    number of devices is unknown or above 2^20, and if axes do not match the mesh.
     """
     expect_module(module)
     if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:

@@ -86,7 +86,7 @@ class Scopes:
     """Names with `*` in the place of a number that stand for more than one name in the module."""
 
     def of(self, instruction: Instruction) -> Scope:
-        """Returns the scope of an instruction of the module."""
+        """Returns the scope of an instruction of the module, or one in parentheses for any other instruction."""
         place = self._places.get(instruction)
         if place is None:
             return _COPIED if instruction.opcode in _COPYING else _NOWHERE
@@ -141,7 +141,7 @@ def source_locations(module: Module) -> Propagated[SourceLocation]:
 
 @fact
 def called_lines(module: Module) -> Propagated[CalledLine]:
-    """Determines the source line of every instruction, with the line that called its function."""
+    """Determines the source line of every instruction, and the line that called its function, propagated like scopes."""
     return _propagated_lines(module, SourceLocations().called)
 
 

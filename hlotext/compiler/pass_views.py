@@ -60,7 +60,10 @@ class Clone:
 
 
 def rematerialized(accounting: PassDiff) -> tuple[Clone, ...]:
-    """Finds clones created by rematerialization (`.remat` in their names), with their originals."""
+    """Finds clones created by rematerialization (`.remat` in their names), with their originals.
+
+    `accounting` pairs the operations before and after the pass.
+    """
     names = {i.name: i for i in accounting.before.instructions()}
     by_text: dict[tuple[object, ...], hlo.Instruction] = {}
     for i in names.values():

@@ -70,7 +70,7 @@ class TpuCost:
 
     @property
     def left_out(self) -> int:
-        """Number of calls of unknown cost, which are not counted."""
+        """Number of calls of unknown cost that do work, none of which is counted: `unknown_calls` without `free_calls`."""
         return self.unknown_calls - self.free_calls
 
     @property

@@ -1,4 +1,4 @@
-"""The gate that nodes call: one function for each way of writing, in one place."""
+"""The edit backend that nodes call: one function for each way of writing."""
 
 from __future__ import annotations
 

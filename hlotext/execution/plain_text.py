@@ -152,7 +152,7 @@ def plain(module: Module, *, wide: bool = False, devices: int | None = None) -> 
 
 
 def narrow_types(module: Module) -> frozenset[ElementType]:
-    """Returns the floating-point types narrower than f32 that the module computes with."""
+    """Returns the floating-point types narrower than f32 in the shapes of a module's instructions."""
     expect_module(module)
     return frozenset(
         leaf.element_type

@@ -107,7 +107,7 @@ def note_of(code: str) -> str:
 def all_rules(files: tuple[Path, ...] = ()) -> RuleMap:
     """Returns all rules by code, in order, including plugins and rules in a project's `files`.
 
-    Raises RuleError for a plugin that is not a rule, or whose code is already taken.
+    Raises RuleError for a plugin or a file that cannot be loaded or holds no rule, and for a code that is taken.
     """
     found: dict[str, type[Rule]] = {}
     for point in metadata.entry_points(group=ENTRY_POINTS):

@@ -166,7 +166,7 @@ class Context:
 
     @functools.cached_property
     def fused_work(self) -> Mapping[Instruction, str]:
-        """Fusions of a single operation, apart from views such as bitcasts, with the opcode of that operation."""
+        """Fusions whose body has operations of a single opcode, apart from parameters and bitcasts, with that opcode."""
         found, bodies = {}, alike(self.module)
         single: dict[frozenset[str], str] = {}
         for fusion in self.census.by_opcode.get("fusion", ()):
@@ -393,6 +393,7 @@ class Rule:
         """Returns the candidate closest to a finding and the condition that it fails, or None without candidates.
 
         For modules in which the rule reports nothing. The closest candidate is the one that meets the most conditions.
+        Rules override it; the base class returns None.
         """
         return None
 

@@ -112,7 +112,7 @@ class OpTime:
 
     @property
     def seconds(self) -> float:
-        """Seconds on the slowest device, since devices run in parallel."""
+        """Seconds on the slowest device, since devices run in parallel; 0 if there are none."""
         return self.devices[0].seconds if self.devices else 0.0
 
     @property
@@ -122,7 +122,7 @@ class OpTime:
 
     @property
     def mean_seconds(self) -> float:
-        """Mean seconds over the devices that executed it."""
+        """Mean seconds over the devices that executed it; 0 if there are none."""
         return self.total_seconds / len(self.devices) if self.devices else 0.0
 
 
@@ -157,7 +157,7 @@ class TracedModule:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Devices that executed the module."""
+        """Names of the devices that executed the module, sorted (see `DeviceTime.device`)."""
         return tuple(sorted({one.device for time in self.times.values() for one in time.devices}))
 
     @property

@@ -215,7 +215,10 @@ def modules_of_proto(data: bytes | str, name: str) -> Iterator[tuple[hlo.Module,
 
 
 def key_of(name: str, path: str, number: int = 0) -> str:
-    """Returns the key of the module at position `number` in a file: its name and a hash of the path."""
+    """Returns the key of the module at position `number` in a file, such as `jit_step@0f3a9c1b`.
+
+    The digits are a hash of the path and the position.
+    """
     place = f"{path}#{number}".encode("utf-8", "surrogateescape")
     return f"{name}@{hashlib.sha256(place).hexdigest()[:8]}"
 

@@ -194,7 +194,7 @@ class Collectives(Sequence[Collective]):
 
     @property
     def dtypes(self) -> frozenset[str]:
-        """Element types of the operands."""
+        """Names of the element types of the operands, such as `{"bf16"}`."""
         shapes = (operand.shape for one in self._plain for operand in one.instruction.operands)
         return frozenset(str(array.element_type) for shape in shapes for _, array in arrays_of(shape))
 
@@ -271,7 +271,7 @@ class Findings(Sequence[lint.Finding]):
 
     @property
     def codes(self) -> list[str]:
-        """Codes of the findings, in text order."""
+        """Codes of the findings, in order: of the linter most expensive first, of the verifier in text order."""
         return [finding.code for finding in self._found]
 
     def explain(self) -> list[str]:

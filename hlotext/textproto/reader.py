@@ -89,7 +89,7 @@ class TextMessage(Mapping[str, tuple[Value, ...]]):
         return found[-1] if found else None
 
     def integer(self, name: str) -> int | None:
-        """Returns the last integer of a field, or None if there is none."""
+        """Returns the last number of a field if it is an integer, otherwise None."""
         found = self.number(name)
         return found if isinstance(found, int) else None
 

@@ -386,5 +386,8 @@ def has_usual_form(text: str) -> bool:
 
 
 def usual_form(text: str) -> str:
-    """Converts HLO text to the form of XLA's dumps, if it is not already. Raises HloSyntaxError for invalid HLO."""
+    """Converts HLO text to the form of XLA's dumps, unless it has this form already.
+
+    Raises HloSyntaxError for invalid HLO, and InputError for several modules.
+    """
     return text if has_usual_form(text) else hlo.parse(text, only=True).to_text()

@@ -96,14 +96,13 @@ class Computation:
     __slots__ = _SLOTS
 
     _start: int
-    """Where it starts and ends in the source, where its brace opens, and the source offset at which its text may
-    first begin (the end of what comes before); -1 for a computation that was not read."""
+    """Source offsets of its start, its end and its opening brace, and the earliest offset at which its text may begin (the
+    end of the preceding text); -1 for a computation that was not parsed from text."""
     _name_mark: str | None
     """Prefix of names (`%` or nothing) where every op line was written as XLA writes them, operands joined by
     `, ` and numbered every five; None otherwise."""
     _parts_read: int | None
-    """Number of its module's `_parts` read up to its end, where its op lines are made of these alone; 0 or None
-    otherwise."""
+    """Number of its module's `_parts` read up to its end, if its op lines consist of these only; otherwise 0 or None."""
     _rare: _Rare
 
     _backend_config: BackendConfig | None = _kept_rarely("backend_config")
@@ -111,19 +110,19 @@ class Computation:
     _is_inline: bool = _kept_rarely("is_inline")
     _is_modified: bool = _kept_rarely("is_modified")
     _is_signature_touched: bool = _kept_rarely("is_signature_touched")
-    """True once the header line must be printed anew."""
+    """True once the header line must be reprinted."""
     _has_new_thread: bool = _kept_rarely("has_new_thread")
-    """True once its thread is another one than the text behind its closing brace says."""
+    """True once its thread differs from that in the text after its closing brace."""
     _is_draft: bool = _kept_rarely("is_draft")
     """True while it is being built for its module, which does not list it yet."""
     _removed_spans: Sequence[tuple[int, int]] = _kept_rarely("removed_spans")
-    """Where the op lines that were taken out stand in the source; a list once there are some."""
+    """Source offsets of removed op lines; a list once there are any."""
     _by_name: dict[str, Instruction] | None = _kept_rarely("by_name")
     _order: Order[Instruction] | None = _kept_rarely("order")
     _successors: dict[Instruction, dict[Instruction, None]] | None = _kept_rarely("successors")
     _numbered_stems: frozenset[str] | None = _kept_rarely("numbered_stems")
-    """Stems of the names that a reader makes up for operands written in place by numbering, since a line before has the
-    stem as its name; None until they are asked for."""
+    """Stems of the names that the parser generates, with a number, for operands written inline, because an earlier line
+    has the stem as its name; None until needed."""
 
     def __init__(
         self,

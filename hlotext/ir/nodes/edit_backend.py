@@ -1,4 +1,4 @@
-"""Writes to nodes: each goes through one gate, which belongs to a package above and installs itself here."""
+"""Interface of writes to nodes. The implementation is in `hlotext.edit`, which installs itself here."""
 
 from __future__ import annotations
 
@@ -73,17 +73,17 @@ class EditBackend(Protocol):
 
 
 class _NoBackend:
-    """Placeholder until a gate is installed."""
+    """Placeholder until a backend is installed."""
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError("nodes cannot be edited: import hlotext (or hlotext.edit) first")
 
 
 backend: EditBackend = cast("EditBackend", _NoBackend())
-"""The gate of all nodes."""
+"""The backend of all nodes."""
 
 
-def install(gate: EditBackend) -> None:
-    """Makes this the gate of all nodes; `hlotext.edit` does so when it is imported."""
+def install(chosen: EditBackend) -> None:
+    """Makes this the backend of all nodes; `hlotext.edit` does so when it is imported."""
     global backend
-    backend = gate
+    backend = chosen

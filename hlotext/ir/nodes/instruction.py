@@ -459,13 +459,19 @@ class Instruction:
 
     @property
     def async_wrapped_instruction(self) -> Instruction | None:
-        """The instruction that an `async-start`, `-update` or `-done` runs, or None for other opcodes."""
+        """The instruction that an `async-start`, `-update` or `-done` runs.
+
+        None for other opcodes, and if its computation is unknown or empty.
+        """
         body = self.async_wrapped_computation
         return body.root if body is not None and len(body) else None
 
     @property
     def async_wrapped_computation(self) -> Computation | None:
-        """The computation that an `async-start`, `-update` or `-done` runs, or None for other opcodes."""
+        """The computation that an `async-start`, `-update` or `-done` runs.
+
+        None for other opcodes, and if the start is unknown.
+        """
         start: Instruction = self
         while start._head.opcode in ("async-update", "async-done") and start._operands:
             start = start._operands[0]

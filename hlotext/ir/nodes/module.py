@@ -73,16 +73,16 @@ class Module(ModuleMethods):
     _computations: list[Computation] = attrs.field(factory=list)
     _entry: Computation | None = None
     _stack_frames: StackFrameIndex | None = None
-    """None for a text without tables that nobody has asked for them."""
+    """None if the text has no tables and `stack_frames` was not accessed."""
     _source: Source | None = None
     _start: int = 0
     _header_end: int = 0
-    """Where the text before the first computation ends: the header with its tables."""
+    """Offset of the end of the header and its tables, before the first computation."""
     _end: int = 0
     _tables_start: int | None = None
-    """Where the tables begin, with the blanks before them, that end where the header does; None for a text without any."""
+    """Offset of the tables, including preceding blanks; they end at `_header_end`. None if there are none."""
     _header_start: int = -1
-    """Where the word HloModule stands; negative for a text without a header."""
+    """Offset of the word HloModule; negative for text without a header."""
     _is_guess: bool = False
     """True if `parse_tolerant` could not read the header of the module or of a computation: the structure is a guess."""
     _parts: list[tuple[str, str, Shape | Literal | int | dict[str, Any], bool]] = attrs.field(factory=list)
@@ -90,39 +90,39 @@ class Module(ModuleMethods):
     value (the shape, whose text goes on to the opcode, the literal or number in the parentheses, the attributes), and
     whether XLA's default text of the value is known to be this one."""
     _removed: list[Computation] = attrs.field(factory=list)
-    """Computations that were taken out; their text is still in the source."""
+    """Removed computations, whose text is still in the source."""
     _is_modified: bool = False
     _is_header_modified: bool = False
     _has_new_tables: bool = False
-    """True once other stack frames were set than those in the text."""
+    """True once stack frames other than those in the text were set."""
     _revision: int = 0
     _journal: Any = None
-    """Undo log of the gate while the module is being edited; None between edits."""
+    """Undo log of the edit backend during an edit; None between edits."""
     _listeners: tuple[Listener, ...] = ()
     _mixes_precisions: bool | None = None
-    """True if there are tiled layouts, so that precisions may mix; None until the gate has asked."""
+    """True if there are tiled layouts, so that precisions may mix; None until the edit backend needs it."""
     _wide: tuple[tuple[Instruction, ...], OperandIndex] | None = None
-    """The operands of the instruction with many of them that was edited last, and where each stands."""
+    """Operands of the last edited instruction with many operands, and an index of their positions."""
     _strict_facts: Any = None
-    """Facts by which the gate checks instructions, and the header attributes and tables that they follow from."""
+    """Facts by which the edit backend checks instructions, and the header attributes and tables they are derived from."""
     _memories: tuple[bool, bool] | None = None
-    """True if there are values in buffers of their own, and in host memory; None until the gate has asked."""
+    """True if there are values of buffer type, and values in host memory; None until the edit backend needs it."""
     _surveyed: dict[Computation, Any] | None = None
-    """Parts of the survey that verifying begins with, of computations that were not edited since."""
+    """Verifier's survey of each computation that was not edited since."""
     _callers: dict[Computation, dict[Instruction, None]] | None = None
     _order: Order[Computation] | None = None
     _by_name: tuple[int, dict[str, Instruction | Computation]] | None = None
     _instruction_names: NameUniquer | None = None
     _computation_names: NameUniquer | None = None
     _carried: bytes = b""
-    """Fields of a proto that a module has no place for, as they lie in it, to be put back when one is written."""
+    """Serialized proto fields that a module cannot represent; written back by `to_proto`."""
     _stored: tuple[str, ...] = ()
-    """The names of the computations as they lie in the proto that was read, where that is another order; they go back so."""
+    """Names of the computations in the order of the proto that was read, if it differs; `to_proto` restores it."""
     _stored_bodies: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """The names of computations, and of their instructions by ids in the proto that was read, where those that call others
-    stand in another order: XLA's order of computations follows the ids."""
+    """Names of computations, with their instructions ordered by the ids of the proto that was read, if instructions that
+    call others have another order: XLA's order of computations follows the ids."""
     _facts: tuple[int, dict[Any, Any]] | None = None
-    """Facts computed by `hlotext.analysis`, by name and arguments, and the revision that they are true of."""
+    """Facts computed by `hlotext.analysis`, by name and arguments, with the revision for which they hold."""
 
     @property
     def name(self) -> str:

@@ -46,7 +46,10 @@ FAMILIES = (communication, contraction, control, elementwise, indexing, linear_a
 
 
 def rule_of(opcode: str) -> ShapeRule | None:
-    """Returns the shape rule of an opcode, or None if operands do not affect the shape (`parameter`, `custom-call`)."""
+    """Returns the shape rule of an opcode, or None if it has none.
+
+    That is the case for unknown opcodes, and if operands do not affect the shape (`parameter`, `custom-call`).
+    """
     row = opcodes.opcode(opcode)
     return RULES[row.shape_rule] if row is not None and row.shape_rule is not None else None
 
