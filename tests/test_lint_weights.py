@@ -134,3 +134,13 @@ def test_f32_residuals_are_told_with_the_matmuls_that_are_narrow(
     config = lint.Config(**support.SAY_ALL, select=("D101",), profile=Backend.GPU)
     found = [one.message for one in lint.run(hlo.parse(text), config) if "backward" in one.message]
     assert [one.partition("pass, ")[2] for one in found] == ([told] if told is not None else [])
+
+
+@pytest.mark.parametrize("profile", [Backend.CPU, Backend.GPU, Backend.TPU])
+def test_what_bf16_weights_save_on_cpu_is_unknown(profile: Backend) -> None:
+    """Compiled for CPU, a decoder with its 9.7 GiB of weights in bf16 needs 16.0 GiB in place of 11.1 GiB."""
+    text = (support.DATA / "lint/parts/wide_weights.txt").read_text().partition("HloModule updated")[0]
+    config = lint.Config(select=("D101",), profile=profile)
+    (finding,) = lint.run(hlo.parse(text), config)
+    assert (finding.peak_bytes is None) is (profile is Backend.CPU)
+    assert ("compare `hlotext memory`" in finding.help) is (profile is Backend.CPU)

@@ -41,7 +41,7 @@ class Settings:
 
 @attrs.frozen
 class Stall:
-    """The transfer that the core waits for longest."""
+    """The collective or transfer between devices that the core waits for longest."""
 
     name: str
     seconds: float
@@ -86,7 +86,7 @@ class Examined:
     priced_seconds: float = 0.0
     """Time of one run as findings are priced: loops of unknown trip count as in `Finding.basis`."""
     stall: Stall | None = None
-    """The longest of `exposed_seconds`, or None if the core waits for nothing."""
+    """The longest of `exposed_seconds` that is no copy between memories, or None if the core waits for no other device."""
     usable_bytes: int | None = None
     """Main memory of the chip that a program may use, or None if unknown, as on CPU."""
     devices: int | None = None
@@ -210,7 +210,8 @@ def _memory(
 
 
 def _longest_stall(estimate: cost.Estimate) -> Stall | None:
-    most = max(estimate.transfers, key=lambda one: one.exposed, default=None)
+    between_devices = (one for one in estimate.transfers if one.communication is not None)
+    most = max(between_devices, key=lambda one: one.exposed, default=None)
     if most is None or not most.exposed:
         return None
     frame = responsible_frame(most.start)
