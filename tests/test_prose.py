@@ -130,3 +130,15 @@ def test_public_docstrings_name_exceptions_that_exist() -> None:
         missing = {*EXCEPTION.findall(text), *(section(text, "Raises") or ())} - known
         wrong += [f"{name} mentions {one}, which does not exist" for one in sorted(missing)]
     assert wrong == []
+
+
+def test_exceptions_say_when_they_are_raised() -> None:
+    """Their docstrings begin so, as those of Python's own exceptions do."""
+    kinds = {
+        value: name for name, value in public() if inspect.isclass(value) and issubclass(value, BaseException)
+    }
+    assert [
+        name
+        for kind, name in kinds.items()
+        if not (inspect.getdoc(kind) or "").startswith(("Raised ", "Issued "))
+    ] == []

@@ -56,7 +56,10 @@ class SourceLocations:
     _called: dict[int, CalledLine | None] = attrs.field(factory=dict)
 
     def called(self, instruction: Instruction) -> CalledLine | None:
-        """Returns the innermost frame and its caller, or None if the instruction has no frame."""
+        """Returns the locations of the innermost frame and of its caller, or None if the instruction has no frame.
+
+        The location of the caller is None if unknown.
+        """
         own = self.place(instruction)
         if own is None or instruction.metadata is None or not (number := instruction.metadata.stack_frame_id):
             return None if own is None else CalledLine(own, None)
@@ -67,7 +70,7 @@ class SourceLocations:
         return self._called[number]
 
     def place(self, instruction: Instruction) -> SourceLocation | None:
-        """Returns the innermost frame, or None if the instruction has no frame."""
+        """Returns the location of the innermost frame, or None if the instruction has no frame."""
         metadata = instruction._attributes.get("metadata")
         if metadata is None:
             return None

@@ -48,7 +48,10 @@ class Total:
 
 @weighted_cache(65536)
 def array_bytes(shape: Shape) -> tuple[int, int] | None:
-    """Returns the bytes of an array with and without layout padding, or None if a dimension is unbounded."""
+    """Returns the bytes of an array with and without layout padding, or None if they are unknown.
+
+    That is the case for an unbounded dimension, an invalid layout, and sizes above 2^63 - 1.
+    """
     try:
         return allocated_bytes(shape), unpadded_bytes(shape)
     except LayoutError:

@@ -144,7 +144,10 @@ class OverlapChange:
 
 
 def overlaps(accounting: PassDiff) -> tuple[OverlapChange, ...]:
-    """Returns, for each asynchronous start after a pass, the operations between it and its done before and after."""
+    """Returns, for each asynchronous start, the number of operations until its done, before and after a pass.
+
+    `accounting` pairs the operations before and after the pass. The number before is None for a new start.
+    """
     old_between = dict(_between(accounting.before))
     found = []
     for start, count in _between(accounting.after):

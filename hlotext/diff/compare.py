@@ -160,7 +160,7 @@ def module_of(value: Any) -> hlo.Module:
 
 
 def golden_text(module: hlo.Module) -> str:
-    """Prints a module with sequential names and no metadata, so that equal programs have nearly equal texts.
+    """Returns the text of a module with sequential names and no metadata: equal programs have nearly equal texts.
 
     The result is HLO; compare it with `compare` or `hlotext diff`, which ignore names and order.
     """

@@ -73,7 +73,10 @@ class FolderPair:
 
     @property
     def is_same(self) -> bool:
-        """True if settings and programs are equal; the module name and the XLA release may differ."""
+        """True if settings and programs are equal.
+
+        The module name and the XLA release may differ, unless the folders were compared with `exact`.
+        """
         is_other_key = self.exact and self.release is not None
         same = not self.settings and self.before != "different" and self.after in ("same", None)
         return same and not is_other_key

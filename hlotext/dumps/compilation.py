@@ -369,10 +369,10 @@ class Compilation:
 
     @functools.cached_property
     def memory(self) -> Assignment | None:
-        """Buffer assignment of the final HLO as read from XLA's files, or None if there are none.
+        """Buffer assignment of the final HLO as read from XLA's files, or None if there are none or they are unreadable.
 
-        Fields that the files lack (buffers, sizes of individual values) are None; `assign(compilation.after)` computes
-        them.
+        Unreadable files are reported in `notes`. Fields that the files lack (buffers, sizes of individual values) are None;
+        `assign(compilation.after)` computes them.
         """
         texts = {}
         for kind, suffix in _MEMORY_FILES.items():

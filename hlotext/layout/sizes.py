@@ -223,7 +223,7 @@ class IndexTable:
     """Alignment of the table's size in bytes."""
 
     def bytes_of(self, shape: Shape) -> int:
-        """Returns the bytes of a tuple's table, excluding those of nested tuples.
+        """Returns the bytes of a tuple's table of pointers, excluding those of nested tuples.
 
         Raises LayoutError for a non-tuple.
         """

@@ -129,7 +129,7 @@ class Config:
                 raise ConfigError(f"{prefix} is neither a rule code nor a prefix of one; {meant}")
 
     def is_selected(self, code: str, is_default: bool) -> bool:
-        """Returns True if a code is selected; `is_default` says whether it is on by default."""
+        """Returns True if a code is selected and not ignored; `is_default` says whether it is on by default."""
         chosen = _longest(code, self.extend_select)
         if self.select is not None:
             chosen = max(chosen, _longest(code, self.select))

@@ -70,7 +70,7 @@ class Allocation:
 
     @property
     def held_for(self) -> str:
-        """Category of a static allocation: `arguments`, `results` or `constants`; empty for temporaries."""
+        """Category of a static allocation: `arguments`, `results` or `constants`; empty for all others."""
         if self.is_parameter:
             return "arguments"
         if self.is_constant:

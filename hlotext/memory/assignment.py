@@ -162,7 +162,10 @@ class Assignment:
 
     @property
     def fast_memory(self) -> FastMemory | None:
-        """Bounds on XLA's allocation in the chip's fast memory, or None if there is none or if read from files."""
+        """Bounds on XLA's allocation in the chip's fast memory.
+
+        None if the platform has no such memory, if read from files, and if `places_fast_memory` is False.
+        """
         if self.model is None or self.platform is None or self.buffers is None or not self.places_fast_memory:
             return None
         estimate = sum(heap.bytes for heap in self.heaps if heap.is_assigned_before)

@@ -28,7 +28,9 @@ class Span(NamedTuple):
 
 
 def kind_of(data: bytes, name: str = "") -> str:
-    """Detects the message type of serialized bytes: `MODULE`, `PROTO`, `WITH_CONFIG` or `TRACE`.
+    """Returns the message type of serialized bytes.
+
+    This is `HloModuleProto`, `HloProto`, `HloModuleProtoWithConfig`, or for a profiler's trace, `XSpace`.
 
     Raises ProtoError, whose message names the file `name`, for anything else.
     """

@@ -58,7 +58,8 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
         The new loop. The final value is its last element.
 
     Raises:
-        EditError: The state is not a tuple, or `step` returns another type. Nothing is changed then.
+        EditError: The instruction is not a while with a tuple as its state, or `step` returns another type. Nothing is
+            changed then.
     """
     module, shape = _state(loop)
     if start.shape is None:

@@ -61,7 +61,7 @@ def load(path: str | os.PathLike[str]) -> Thunks:
 def parse(text: str, name: str = "<text>") -> Thunks:
     """Parses the contents of a thunk_sequence or thunk_metadata file.
 
-    Raises ThunkError, whose message begins with `name`, for any other content.
+    Raises ThunkError for any other content; `name` is the name of the file in its message.
     """
     if _METADATA.match(text):
         return read_metadata(text, name)

@@ -52,6 +52,9 @@ def run(
         paths: Files, folders and archives.
         settings: Chip and other settings.
         jobs: Number of processes; None uses all processors.
+
+    Raises:
+        RuleError: A plugin rule or a rule file cannot be used (`hlotext.lint`).
     """
     files: list[ModuleFile] = []
     failures: list[Unexamined] = []

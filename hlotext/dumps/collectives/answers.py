@@ -137,6 +137,8 @@ def of_module(
 
     Raises:
         ValueError: The mesh and the module have different numbers of devices.
+        InputError: A file of the compilation cannot be read.
+        HloSyntaxError: A file of the compilation is not valid HLO.
     """
     begun = communications(module)
     if not begun:

@@ -91,7 +91,10 @@ _SLOTS = (
 
 @with_foreign_names
 class Computation:
-    """A computation of a module. Mutable and compared by identity; instructions keep the order of the text."""
+    """A computation of a module: parameters and other instructions, one of which is the root.
+
+    Mutable and compared by identity. Instructions keep the order of the text.
+    """
 
     __slots__ = _SLOTS
 

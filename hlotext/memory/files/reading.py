@@ -48,9 +48,9 @@ def load(place: str | os.PathLike[str]) -> Assignment:
             allocations. The other files are found next to it by name, compressed or not.
 
     Raises:
-        MemoryModelError: There is no such file, the folder has several modules, or the files and the module text belong
-            to different modules (a ValueError).
-        InputError: A file cannot be read.
+        MemoryModelError: There are no memory files, the folder has those of several modules, or the files and the module
+            text belong to different modules (a ValueError).
+        InputError: `place` does not exist, or a file cannot be read.
         HloSyntaxError: The module text is not valid HLO.
     """
     if (found := from_proto(place)) is not None:
@@ -116,7 +116,7 @@ def read(texts: Mapping[str, str], module: Module | None = None) -> Assignment:
         module: The module that the files belong to, or None if only the files are available.
 
     Raises:
-        MemoryModelError: An entry of `texts` is not the contents of such a file, or belongs to another module.
+        MemoryModelError: No entry of `texts` has the contents of such a file, or they belong to another module.
     """
     notes = Notes()
     head, *rest = parted(texts.get(companion_files.ALLOCATIONS, ""))

@@ -16,7 +16,7 @@ from hlotext.memory.values import Value
 
 
 def texts(assignment: Assignment) -> Mapping[str, str]:
-    """Prints an assignment as XLA's four files, by suffix (`companion_files.SUFFIXES`).
+    """Returns an assignment as the contents of XLA's four files, by suffix (`companion_files.SUFFIXES`).
 
     An assignment read from files is reproduced byte for byte in the current format, except for op lines, which are
     printed from the module and lack the names of tuple elements if its text is compact. For a computed assignment, ids

@@ -19,7 +19,7 @@ class Agreement(enum.Enum):
 
 
 def agreement(opcode: str, stated: Shape, inferred: Shape) -> Agreement:
-    """Compares the stated shape of an instruction with the inferred shape.
+    """Compares the stated shape of an instruction with the inferred shape, and returns the kind of difference.
 
     For opcodes that only move data (`traits.KEEPS_TYPES`), mixed precision counts as a different shape.
     """

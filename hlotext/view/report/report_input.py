@@ -95,7 +95,10 @@ class ReportInput:
 
     @functools.cached_property
     def by_default(self) -> tuple[Estimate, str] | None:
-        """If the chip is unknown, the estimate for the default chip, with its name, or None without a platform."""
+        """The estimate for the platform's default chip, with the chip's name.
+
+        None if the module's own chip is known, which `estimate` uses, and if the platform is unknown.
+        """
         if self.chip is not None or self.platform is None:
             return None
         row, name = chip_row(self.module, Backend(self.platform))
