@@ -179,6 +179,7 @@ def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>", only
     Raises:
         HloSyntaxError: The input is not valid HLO.
         InputError: The input is compressed and damaged, or (with `only`) holds several modules.
+        MissingProtobuf: The input is a proto, and `hlotext[proto]` is not installed (an ImportError).
         TypeError: `text` is neither str nor bytes.
     """
     data, modules = _as_text_or_modules(text, name)
@@ -216,6 +217,7 @@ def load(
     Raises:
         InputError: The file cannot be read, or holds no module or (with `only`) several (an OSError).
         HloSyntaxError: The input is not valid HLO.
+        MissingProtobuf: The input is a proto, and `hlotext[proto]` is not installed (an ImportError).
         TypeError: `place` is none of these.
     """
     if isinstance(place, str | os.PathLike) and place != "-" and (_is_large(place) if lazy is None else lazy):
@@ -244,6 +246,7 @@ def load_all(
     Raises:
         InputError: The file cannot be read.
         HloSyntaxError: The input is not valid HLO.
+        MissingProtobuf: The input is a proto, and `hlotext[proto]` is not installed (an ImportError).
     """
     data, name = _data(place)
     if _syntax.source.inputs.is_binary(data):

@@ -33,7 +33,8 @@ _HOLE = "{}"
 class BugReportError(ValueError):
     """Raised if a report cannot be made.
 
-    The fault does not occur or disappears after anonymization, or the report would contain private data.
+    This is so if the fault does not occur or disappears after anonymization, and if the report would contain private
+    data.
     """
 
     def __init__(self, message: str, leaks: tuple[Leak, ...] = ()) -> None:

@@ -87,7 +87,7 @@ class Explanation:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Information that could not be determined, with the reasons."""
+        """Reasons why no model explains the changes (`no_outcome`); empty if `views` describe them instead."""
         return () if self.views else self.no_outcome
 
     @property

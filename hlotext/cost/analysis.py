@@ -212,7 +212,7 @@ class Analysis:
 
     @property
     def counts_loops_again(self) -> bool:
-        """True if `run` counts some loop body other than once, as XLA counts each."""
+        """True if `run` does not count every loop body exactly once, as XLA does."""
         reached = self._counting.weights
         loops = self._graph.loops()
         return any(trips not in (None, 1) and loop.computation in reached for loop, trips in loops)

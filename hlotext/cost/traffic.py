@@ -144,7 +144,13 @@ def traffic(
 ) -> Traffic:
     """Computes the communication traffic of one device in one run of a module, scaled by trip counts.
 
-    Raises ValueError if the mesh and the module have different numbers of devices, and for an unknown algorithm.
+    Args:
+        module: The module.
+        mesh: The device mesh. None uses the module's own.
+        algorithm: The algorithm of collectives, `ring` or `tree` (`Communication.wire_bytes_by`).
+
+    Raises:
+        ValueError: The mesh and the module have different numbers of devices, or the algorithm is unknown.
     """
     found = mesh_of(module, mesh)
     lines = source_locations(module)

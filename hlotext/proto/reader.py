@@ -45,6 +45,7 @@ def read_module(
 
     Raises:
         ProtoError: The proto is invalid.
+        MissingProtobuf: The extra `proto` is not installed.
     """
     return _read(data, name, start, len(data) if end is None else end, None, careful)
 

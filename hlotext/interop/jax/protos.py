@@ -13,7 +13,10 @@ from hlotext.verify import verify
 
 
 def module_of_proto(proto: bytes) -> Module:
-    """Reads a module from a serialized `HloModuleProto`. Raises ProtoError if the proto is invalid."""
+    """Reads a module from a serialized `HloModuleProto`.
+
+    Raises ProtoError if the proto is invalid, and MissingProtobuf without the extra `proto`.
+    """
     return read_module(proto)
 
 

@@ -162,7 +162,7 @@ def report_input(
         module: Name of the compilation in a folder. None uses the compilation with the largest final HLO, with a note
             in `notes` if there are several.
         chip: The chip. None (the default) detects it.
-        platform: The platform. None (the default) detects it.
+        platform: `cpu`, `gpu` or `tpu`. None (the default) detects it.
         mesh: The mesh; None uses the module's own.
 
     Raises:
