@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from importlib import metadata
@@ -87,6 +88,45 @@ def test_op_name_patterns() -> None:
 def test_suppression_in_the_text(first: str, second: str, codes: list[str]) -> None:
     """By comments on the line or the one above, and by an attribute that compilers keep."""
     assert found(TWO % (first, second)) == codes
+
+
+@pytest.mark.parametrize(
+    ("comment", "note"),
+    [
+        ("hlotext: ignore L101", "hides nothing; write `// hlotext: ignore[L101]`"),
+        ("hlotext: ignore: L101", "hides nothing; write `// hlotext: ignore[L101]`"),
+        ("hlotext: ignore(L101)", "hides nothing; write `// hlotext: ignore[L101]`"),
+        ("hlotext: ignore[L101", "hides nothing; write `// hlotext: ignore[L101]`"),
+        ("hlotext: ignored elsewhere", "hides nothing; write `// hlotext: ignore[CODE]`"),
+        ("hlotext: ignor[D101]", "hides nothing; write `// hlotext: ignore[D101]`"),
+        ("hlotxt: ignore[D101]", "hides nothing; write `// hlotext: ignore[D101]`"),
+        ("hlotext: ignore[G1O6]", "names G1O6, which no rule has; did you mean `G106`?"),
+        ("hlotext: ignore[C101]", ""),
+        ("see http://hlo.example: a page", ""),
+    ],
+)
+def test_a_comment_that_hides_nothing_is_noted(comment: str, note: str) -> None:
+    text = TWO % (f" // {comment}", "")
+    linted = lint.lint_source(Source(text))
+    assert found(text) == ["G102", "D101"]
+    assert len(linted.notes) == bool(note)
+    assert all(note in told for told in linted.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[tool.hlotext]\nselect = []\n", "settings of the linter are in the table `tool.hlotext.lint`"),
+        ("[tool.hlotext.lnt]\nselect = []\n", "no table or setting 'lnt'"),
+        ("[tool.hlo-text.lint]\nselect = []\n", "no tool is named 'hlo-text'; did you mean `tool.hlotext`?"),
+    ],
+)
+def test_a_misspelled_table_of_pyproject_is_no_missing_one(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    file = lint.find_config(tmp_path)
+    assert file is not None
+    with pytest.raises(lint.ConfigError, match=re.escape(message)):
+        lint.load_config(file)
 
 
 @pytest.mark.parametrize(

@@ -431,7 +431,7 @@ def _lint(
                 has_failed = True
             else:
                 found += result.linted.findings
-                for told in result.linted.assumed_entries:
+                for told in result.linted.notes:
                     say(f"{result.file}: {told}")
                 has_failed = has_failed or result.linted.has_failed
                 bodies |= result.linted.loop_bodies

@@ -118,8 +118,14 @@ def _shape(text: str) -> hlo.Shape:
                 raise Unreadable(f"{unknown}; {meant}" if meant else unknown)
         return shape
     except hlo.HloSyntaxError as error:
-        help = f"; {error.diagnostic.help}" if error.diagnostic.help else ""
-        raise Unreadable(f"{shortened(text)}: {error.message} (column {error.column}){help}") from None
+        more = [
+            f"`{text[span.start]}` in column {span.start + 1} {label.removeprefix('this ')}"
+            for label, span in error.diagnostic.related
+        ]
+        told = "; ".join(
+            filter(None, [f"{error.message} (column {error.column})", *more, error.diagnostic.help])
+        )
+        raise Unreadable(f"{shortened(text)}: {told}") from None
 
 
 # ---- answers

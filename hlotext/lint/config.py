@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.analysis.chips import chip
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, suggestion
 from hlotext.lint.codes import code_names
 from hlotext.lint.registry import GONE, all_rules, current_code, note_of
 from hlotext.lint.rule import Context, Rule
@@ -118,11 +119,10 @@ class Config:
             if not _is_prefix(prefix, self.rule_files):
                 known = _known_codes(self.rule_files)
                 shown = prefix[:1] + prefix[1:].upper().translate(_LOOKS_LIKE)
-                named = {
-                    rule.name: f"did you mean `{code}`?" for code, rule in all_rules(self.rule_files).items()
-                }
+                named = {rule.name: code for code, rule in all_rules(self.rule_files).items()}
+                about = [code for name, code in named.items() if prefix.lower() in name.split("-")]
                 meant = (
-                    named.get(prefix)
+                    suggestion([named[prefix]] if prefix in named else about[:_MOST_ABOUT])
                     or did_you_mean(shown if shown in known else prefix, [*known])
                     or "`hlotext help rule` lists all"
                 )
@@ -173,8 +173,15 @@ def _longest(code: str, prefixes: tuple[str, ...]) -> int:
     )
 
 
+_MOST_ABOUT = 3
+"""Rules that are suggested for a word of their names."""
 _LOOKS_LIKE = str.maketrans("OIL", "011")
 """Digits by the letters that look like them."""
+
+
+def known_codes(config: Config) -> tuple[str, ...]:
+    """Returns the codes of all rules, those of the rule files of a configuration too."""
+    return _known_codes(config.rule_files)
 
 
 def _known_codes(files: tuple[Path, ...]) -> tuple[str, ...]:
@@ -340,10 +347,15 @@ def load_config(path: Path) -> Config:
     try:
         tables: Any = data
         if path.name == "pyproject.toml" or "tool" in data:
-            tables = _table("tool.hlotext", _table("tool", data.get("tool", {})).get("hlotext", {}))
+            tools = _table("tool", data.get("tool", {}))
+            for name in tools:
+                if name != "hlotext" and re.sub("[-_]", "", name.lower()) == "hlotext":
+                    raise ConfigError(f"no tool is named {name!r}; did you mean `tool.hlotext`?")
+            tables = _table("tool.hlotext", tools.get("hlotext", {}))
         if stray := sorted(set(tables) - {"lint"}):
+            where = "tool.hlotext.lint" if tables is not data else "lint"
             raise ConfigError(
-                f"no table or setting {stray[0]!r}; settings of the linter are in the table `lint`"
+                f"no table or setting {stray[0]!r}; settings of the linter are in the table `{where}`"
             )
         table = dict(_table("lint", tables.get("lint", {})))
         if isinstance(
@@ -355,15 +367,19 @@ def load_config(path: Path) -> Config:
         raise ConfigError(f"{path}: {error}") from None
 
 
+_OUR_TABLE = re.compile(r"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t\"']*hlo[-_]?text\b", re.MULTILINE | re.IGNORECASE)
+"""A table for hlotext in a pyproject.toml, or one by a misspelled name."""
+
+
 def find_config(folder: Path) -> Path | None:
     """Returns the nearest configuration file in a folder or its parents, or None if there is none.
 
-    This is an hlotext.toml, or a pyproject.toml with a `[tool.hlotext.lint]` table.
+    This is an hlotext.toml, or a pyproject.toml with a table `[tool.hlotext...]`.
     """
     for place in (folder, *folder.parents):
         if (own := place / "hlotext.toml").is_file():
             return own
         shared = place / "pyproject.toml"
-        if shared.is_file() and "[tool.hlotext.lint" in shared.read_text("utf-8", "replace"):
+        if shared.is_file() and _OUR_TABLE.search(shared.read_text("utf-8", "replace")):
             return shared
     return None

@@ -21,13 +21,13 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
 from hlotext.lint.causes import Place, cause_of, merged
 from hlotext.lint.checkout import Checkout
-from hlotext.lint.config import Config
+from hlotext.lint.config import Config, known_codes
 from hlotext.lint.exchange_causes import with_cause
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.helpers import operation
 from hlotext.lint.registry import RuleError, current_code
 from hlotext.lint.rule import Context, Report, Rule, make_context
-from hlotext.lint.suppress import is_suppressed
+from hlotext.lint.suppress import is_suppressed, notes_on_comments
 from hlotext.semantics.assumed_entry import assumed_entry
 from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
@@ -200,8 +200,8 @@ class Linted:
     instructions: int
     loop_bodies: frozenset[str] = frozenset()
     """Names of loops and loop bodies, for which `Config.trips` may give trip counts."""
-    assumed_entries: tuple[str, ...] = ()
-    """Notes on modules without ENTRY (`assumed_entry`)."""
+    notes: tuple[str, ...] = ()
+    """Notes on modules without ENTRY (`assumed_entry`), and on comments that hide no finding."""
 
     @property
     def has_failed(self) -> bool:
@@ -234,8 +234,11 @@ def lint_source(
     for module in result.modules:
         found += run(module, config, compilation=compilation)
     instructions = sum(len(c) for m in result.modules for c in m.computations)
-    assumed = tuple(filter(None, map(assumed_entry, result.modules)))
-    return Linted(tuple(found), len(result.modules), instructions, _loop_bodies(result.modules), assumed)
+    notes = (
+        *filter(None, map(assumed_entry, result.modules)),
+        *notes_on_comments(source, known_codes(config)),
+    )
+    return Linted(tuple(found), len(result.modules), instructions, _loop_bodies(result.modules), notes)
 
 
 def loop_bodies(source: Source) -> frozenset[str]:

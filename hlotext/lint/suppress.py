@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.source import Source
+from hlotext.ir.spelling import did_you_mean
 from hlotext.lint.registry import current_code
 
-COMMENT = re.compile(r"//[ \t]*hlotext:[ \t]*ignore(?:\[([A-Z0-9, \t]*)\])?")
-"""`// hlotext: ignore[L101, C]` behind an op line or on the line before it; without brackets it means every code."""
+COMMENT = re.compile(r"//[ \t]*hlotext:[ \t]*ignore(?:\[([A-Za-z0-9, \t]*)\]|[ \t]*(?=//|[\r\n]|\Z))")
+"""`// hlotext: ignore[L101, C]` behind an op line or on the line before it; alone, without brackets, it means every code."""
+_INTENDED = re.compile(r"//[ \t]*(?:hlotext|hlotxt|hlo[-_]text|hlotex|hltext)[ \t]*:[^\r\n/]*", re.IGNORECASE)
+"""Comments that are meant for hlotext, rightly spelled or not."""
+_CODE = re.compile(r"\b[A-Za-z]\d\w*")
 ATTRIBUTE = "hlotext_ignore"
 """The frontend attribute that holds codes, as in `frontend_attributes={hlotext_ignore="L101,C"}`."""
 
@@ -29,6 +34,23 @@ def is_suppressed(code: str, instruction: Instruction | None, source: Source | N
     return above.startswith("//") and _comment_names(above, code)
 
 
+def notes_on_comments(source: Source, known: Collection[str]) -> Iterator[str]:
+    """A sentence for each comment that hides nothing, since it is misspelled or names a code that no rule of these has."""
+    if "//" not in source.text:
+        return
+    for match in _INTENDED.finditer(source.text):
+        line, comment = source.position(match.start())[0], match[0].rstrip()
+        read = COMMENT.match(source.text, match.start())
+        if read is None:
+            codes = ", ".join(_CODE.findall(comment)).upper() or "CODE"
+            yield f"line {line}: {comment!r} hides nothing; write `// hlotext: ignore[{codes}]`"
+            continue
+        for word in _words(read[1] or ""):
+            if not any(code.startswith(current_code(word)) for code in known):
+                meant = did_you_mean(word, known) or "`hlotext help rule` lists all"
+                yield f"line {line}: {comment!r} names {word}, which no rule has; {meant}"
+
+
 def _comment_names(text: str, code: str) -> bool:
     if "hlotext" not in text:
         return False
@@ -36,4 +58,8 @@ def _comment_names(text: str, code: str) -> bool:
 
 
 def _names(codes: str, code: str) -> bool:
-    return any(code.startswith(current_code(word)) for word in codes.replace(",", " ").split())
+    return any(code.startswith(current_code(word)) for word in _words(codes))
+
+
+def _words(codes: str) -> list[str]:
+    return codes.upper().replace(",", " ").split()

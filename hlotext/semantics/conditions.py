@@ -5,7 +5,7 @@ The readers, the verifier and edits ask them; nothing here judges what instructi
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.caches import text_cache
@@ -14,6 +14,7 @@ from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.opcode import Arity, Count, Opcode
+from hlotext.ir.tables.other_names import attribute_meant, opcode_meant
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
 from hlotext.semantics.message_text import shown
@@ -65,7 +66,8 @@ def of_opcode(instruction: Instruction) -> Iterator[Problem]:
     if row is None:
         if opcodes.async_wrapped(name) is None:
             message = f"opcode {name} is unknown to this release"
-            yield _problem("X201", message, word=name, known=opcodes.OPCODES)
+            other = opcode_meant(name)
+            yield _problem("X201", message, help=other, word=name, known=None if other else opcodes.OPCODES)
         return
     count = wrong_count(row, len(instruction.operands))
     if count is not None:
@@ -106,12 +108,23 @@ def _attributes(instruction: Instruction, row: Opcode) -> Iterator[Problem]:
         yield _problem("X109", message, name, f"it takes {listed}", word=name, known=allowed)
     example = f"for example: {row.example}"
     is_scalar = bool(instruction.operands) and _is_scalar(instruction.operands[0].shape)
+    needed = {
+        name for name, use in allowed.items() if use.required or any(name in one for one in row.alternatives)
+    }
     for missing in missing_attributes(row, given, is_scalar=is_scalar):
-        yield _problem("X110", missing, help=example)
+        yield _problem("X110", missing, help=_misnamed(given, allowed, needed - given.keys()) or example)
     # XLA demands the channel only where the group's meaning depends on it; an all-gather goes without.
     is_global = given.get("use_global_device_ids") is True
     if is_global and "channel_id" not in given and not row.name.startswith("all-gather"):
         yield _problem("X112", "use_global_device_ids=true needs a channel_id", "use_global_device_ids")
+
+
+def _misnamed(given: Mapping[str, object], allowed: Container[str], needed: Collection[str]) -> str:
+    """A sentence about an attribute by an unknown name, which may be a needed one; empty if there is none."""
+    for name in given:
+        if name not in allowed and (found := attribute_meant(name, needed)):
+            return f"`{name}` is unknown here: {found}"
+    return ""
 
 
 def missing_attributes(row: Opcode, given: Container[str], *, is_scalar: bool) -> Iterator[str]:

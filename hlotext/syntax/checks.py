@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from hlotext.ir import tables
 from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.other_names import attribute_elsewhere, attribute_meant
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics import conditions
@@ -48,28 +51,32 @@ def _report(
         else:
             end = position + len(instruction.opcode)
         if not problem.is_error:
-            reporter.note(problem.code, problem.message, start, end, help)
+            reporter.note(problem.code, problem.message, start, end, help or problem.help)
             continue
         related = [
             (other[0], other[1]._start, other[1]._end)
             for other in problem.related
             if isinstance(other, tuple) and other[1]._start >= 0
         ]
-        reporter.error(problem.code, problem.message, start, end, help or problem.help, related)
+        help = (
+            help or (problem.code == "X110" and _comma_missing(reporter, problem, position)) or problem.help
+        )
+        reporter.error(problem.code, problem.message, start, end, help, related)
 
 
-_MEANT = {
-    "comparator": "to_apply",
-    "computation": "to_apply",
-    "reducer": "to_apply",
-    "permutation": "dimensions",
-    "precision_config": "operand_precision",
-    "source_pairs": "source_target_pairs",
-    "target": "custom_call_target",
-    "aliasing": "output_to_operand_aliasing",
-    "contracting_dims": "lhs_contracting_dims` and `rhs_contracting_dims",
-}
-"""Names that XLA's code or other texts have for an attribute, which HLO text has not."""
+def _comma_missing(reporter: Reporter, problem: Problem, position: int) -> str:
+    """A sentence for a missing attribute that stands on the line, with no comma before it; empty for others."""
+    text = reporter.source.text
+    end = text.find("\n", position)
+    line = text[position : end if 0 <= end < position + _FAR else position + _FAR]
+    words = problem.message.split()
+    found = next((match[1] for match in _AFTER_BLANK().finditer(line) if match[1] in words), "")
+    return f"is a comma missing before `{found}=`?" if found else ""
+
+
+_FAR = 5_000
+"""Characters of a line in which an attribute is looked for."""
+_AFTER_BLANK = lazy_regex(r"(?<=[\w)}\]\"])[ \t]+([a-z_]+)=")
 
 
 def raw_value(
@@ -78,13 +85,26 @@ def raw_value(
     """Notes a value that was kept verbatim."""
     place = places.get(name, instruction._start)
     if attribute_rule(name) is not None:
-        reporter.note("X204", f"{name}={value} is unknown to this release", place)
+        reporter.note(
+            "X204", f"{name}={value} is unknown to this release", place, help=_word_meant(name, str(value))
+        )
         return
     row = opcodes.opcode(instruction.opcode)
     known = opcodes.allowed_attributes(row) if row is not None else tables.attributes.ATTRIBUTES
-    meant = _MEANT.get(name)
-    help = f"did you mean `{meant}`?" if meant is not None else reporter.did_you_mean(name, known)
+    help = attribute_meant(name, known) or attribute_elsewhere(name)
     reporter.note("X203", f"attribute {name} is unknown to this release", place, help=help)
+
+
+def _word_meant(name: str, value: str) -> str:
+    """The suggestion for the first word of a value that is none of an enumeration's; empty for other attributes."""
+    info = tables.attributes.ATTRIBUTES.get(name)
+    kinds = info.kind.classes() if info is not None else ()
+    known = [str(member) for kind in kinds if issubclass(kind, Enum) for member in kind]
+    unknown = [word for word in _WORD().findall(value) if word not in known]
+    return did_you_mean(unknown[0], known) if known and unknown else ""
+
+
+_WORD = lazy_regex(r"[\w.-]+")
 
 
 def operand_shape(reporter: Reporter, operand: Instruction, declared: Shape, position: int) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from hlotext.findings.errors import HloSyntaxError, TermError
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.types import dtype_meant
 from hlotext.syntax import reading
+from hlotext.syntax.hints.hints import TEXT_ENDS
+from hlotext.syntax.hints.parse_failure import CLOSERS
 from hlotext.syntax.literals import read_literal
 from hlotext.syntax.source.reporter import Reporter
 
@@ -25,10 +29,16 @@ def _read(rule: str, text: str) -> Any:
         raise TypeError(f"the text of a {rule} must be a string, not {type(text).__name__}")
     try:
         return reading.terms.read(rule, text)
-    except TermError as error:
-        problem = error
-    problem.help = problem.help or f"for example: `{_EXAMPLES[rule]}`"
-    raise _syntax_error("X101", text, problem)
+    except TermError:
+        reporter = Reporter(Source(text), tolerant=True)
+    try:
+        reading.reference.parse(reporter.source, rule)
+    except reading.reference.ParseError as failure:
+        failure.report(reporter)
+    found = reporter.diagnostics[0]
+    opened = text[found.related[0][1].start] if found.related else ""
+    help = f"is a `{CLOSERS[opened]}` missing here?" if opened else f"for example: `{_EXAMPLES[rule]}`"
+    raise HloSyntaxError(attrs.evolve(found, help=help if found.help in ("", TEXT_ENDS) else found.help))
 
 
 _EXAMPLES = {

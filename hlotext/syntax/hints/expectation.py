@@ -165,5 +165,5 @@ def expected_words(terminals: frozenset[str]) -> str:
     words |= dict.fromkeys(sorted(rest, key=lambda word: (word.startswith("`"), word)))
     found = list(words)
     if not found:
-        return "something else"
+        return "nothing more"
     return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} or {found[-1]}"

@@ -13,6 +13,7 @@ from hlotext.syntax.language import grammar
 from hlotext.syntax.language.grammar import attribute_rule, header_attribute_rule
 
 _CLOSERS = {"RPAREN": ")", "RPAR": ")", "RSQB": "]", "RBRACE": "}", "RAW_CLOSE": "}"}
+TEXT_ENDS = "the text ends here"
 _NUMBER = re.compile(r"[+\-]?[0-9.][0-9A-Za-z.+\-]*")
 
 
@@ -28,7 +29,12 @@ def _value(place: ParseFailure) -> str:
         return f"write `{'true' if word.lower() in ('true', '1') else 'false'}`"
     if "STRING" in expected and (word[:1].isalnum() or word[:1] in "-_."):
         return f'put it in quotes: `"{word}"`'
-    if expected <= {"LBRACE", "RBRACE"} and re.fullmatch(r"-?[\w.]+", word) and place.within not in _GROUPED:
+    if (
+        expected
+        and expected <= {"LBRACE", "RBRACE"}
+        and re.fullmatch(r"-?[\w.]+", word)
+        and place.within not in _GROUPED
+    ):
         return f"a list is written in braces: `{{{word}}}`"
     if place.within == "sharding" and expected & {"LESSTHAN", "BOUNDED"}:
         return "the devices follow the tile dimensions: `devices=[2,4]<=[8]`"
@@ -54,7 +60,11 @@ def _missing_sign(place: ParseFailure) -> str:
         return "is a `{` missing at the end of the line above?"
     closers = {_CLOSERS[name] for name in place.expected if name in _CLOSERS}
     is_next = (
-        word in ("}", ")", "]") or word in opcodes.OPCODES or place.follows(r"\s*=(?!=)") or word == "ENTRY"
+        word in ("}", ")", "]", "->")
+        or (word == "{" and place.closer in closers)
+        or word in opcodes.OPCODES
+        or place.follows(r"\s*=(?!=)")
+        or word == "ENTRY"
     )
     if closers and word not in closers and is_next and not _is_attribute(place):
         return f"is a `{min(closers)}` missing before `{word}`?" if len(closers) == 1 else ""
@@ -100,7 +110,7 @@ def _end(place: ParseFailure) -> str:
     if place.word in _CLOSERS.values() or "$END" in place.expected:
         return ""
     rest = place.text[place.after : place.after + 200]
-    return "the text ends here" if place.after + len(rest) == len(place.text) and not rest.strip() else ""
+    return TEXT_ENDS if place.after + len(rest) == len(place.text) and not rest.strip() else ""
 
 
 @weighted_cache(1 << 10)

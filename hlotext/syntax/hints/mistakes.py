@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
+import unicodedata
 from collections.abc import Callable
 
 import attrs
@@ -16,7 +16,7 @@ from hlotext.syntax.hints.hints import form_of, hint
 from hlotext.syntax.hints.parse_failure import ParseFailure
 from hlotext.syntax.language import grammar
 from hlotext.syntax.language.boundaries import begins_line
-from hlotext.syntax.language.grammar import attribute_rules
+from hlotext.syntax.language.grammar import attribute_rule, attribute_rules, header_attribute_rule
 
 
 @attrs.frozen
@@ -28,6 +28,8 @@ class Mistake:
     end: int
     help: str = ""
     code: str = "X101"
+    opened: int | None = None
+    """Offset of a bracket that is not closed."""
 
 
 _NO_TOKEN = re.compile(r"[^\t\r\n !-~]|[;|$@&!`^~\\<]", re.ASCII)
@@ -46,10 +48,19 @@ def describe(place: ParseFailure) -> Mistake:
         finding = recognise(place)
         if finding is not None:
             return finding
-    shown = place.word if place.word.isprintable() else place.word.encode("unicode_escape").decode("ascii")
     where = f"in {place.within}: " if place.within else ""
-    message = f"{where}expected {expected_words(place.expected)}, found `{shown[:60]}`"
-    return Mistake(message, place.start, place.after, hint(place))
+    message = f"{where}expected {expected_words(place.expected)}"
+    is_closer = bool(place.closer) and f"`{place.closer}`" in message
+    opened = place.opened if (is_closer or place.is_line_end) and place.is_unclosed else None
+    if place.is_line_end and not place.expected & _BEGINNINGS:
+        help = f"is a `{place.closer}` missing here?" if is_closer and opened is not None else hint(place)
+        return Mistake(f"{message}, but the line ends here", place.behind, place.behind, help, opened=opened)
+    shown = place.word if place.word.isprintable() else place.word.encode("unicode_escape").decode("ascii")
+    return Mistake(f"{message}, found `{shown[:60]}`", place.start, place.after, hint(place), opened=opened)
+
+
+_BEGINNINGS = frozenset({"ROOT", "ENTRY", "HLO_MODULE", "SECTION_NAME"})
+"""Terminals that begin a line: where they are expected, the line before it may be complete."""
 
 
 # ---- mistakes with words of their own
@@ -103,15 +114,93 @@ def _string_over_lines(place: ParseFailure) -> Mistake | None:
     return Mistake(message, opening, opening + 1, f"is a {quote} missing on this line?")
 
 
+def _string_ends_late(place: ParseFailure) -> Mistake | None:
+    """A string that ends where the next one begins: `"dot source_file="model.py"`."""
+    quote = place.previous
+    if quote not in ("'", '"'):
+        return None
+    end = place.behind - 1
+    opening = place.text.rfind(quote, max(0, end - _FAR), end)
+    if opening < 0 or (field := _NEXT_FIELD.search(place.text, opening + 1, end)) is None:
+        return None
+    help = f"is a {quote} missing before `{field[1]}`?"
+    return Mistake("unterminated string", opening, opening + 1, help)
+
+
+_NEXT_FIELD = re.compile(r"[ \t,}]*[ \t,]([A-Za-z_]+=)\Z")
+"""The end of a string that holds the name of the next field."""
 _FAR = 5_000
 """Characters within which the beginning of a string is looked for."""
 _LINE_END = re.compile(r"[\r\n]")
+
+
+def _merge_conflict(place: ParseFailure) -> Mistake | None:
+    match = _CONFLICT.match(place.text, place.line_start)
+    if match is None:
+        return None
+    return Mistake(
+        "this is a conflict marker of a merge", place.line_start, match.end(), "resolve the conflict"
+    )
+
+
+_CONFLICT = re.compile(r"(?:<{7}|>{7}|={7}|\|{7})[^\r\n]*")
 
 
 def _stray_brace(place: ParseFailure) -> Mistake | None:
     if place.word != "}" or "ENTRY" not in place.expected or "RBRACE" in place.expected:
         return None
     return Mistake("unmatched closing brace", place.start, place.after, "remove it")
+
+
+def _stray_closer(place: ParseFailure) -> Mistake | None:
+    """A closing bracket behind a complete op line."""
+    if place.word not in (")", "]") or not place.expected >= {"ROOT", "RBRACE"} or place.is_line_end:
+        return None
+    return Mistake(f"unmatched `{place.word}`", place.start, place.after, "remove it")
+
+
+def _called_name(place: ParseFailure) -> Mistake | None:
+    """Parentheses behind the name of a computation, as behind a function's: `to_apply=sum()`."""
+    if place.word != "(" or not place.expected >= {"ROOT", "RBRACE"} or place.precedes(r"[ \t]"):
+        return None
+    name = _LAST_WORD.search(place.text, max(0, place.behind - 200), place.behind)
+    if name is None or place.text[name.start() - 1] != "=":
+        return None
+    return Mistake("unexpected `(` behind a name", place.start, place.after, f"write only `{name[0]}`")
+
+
+def _attribute_inside(place: ParseFailure) -> Mistake | None:
+    """An attribute behind a comma, inside of brackets that were not closed before it."""
+    if (
+        place.previous != ","
+        or place.opened is None
+        or not place.follows("=")
+        or not place.word[:1].isalpha()
+    ):
+        return None
+    if "ATTRIBUTE_NAME" in place.expected or place.text[place.opened] == "[":
+        return None
+    if attribute_rule(place.word) is None and header_attribute_rule(place.word) is None:
+        return None
+    comma = place.behind - 1
+    where = f"in {place.within}: " if place.within else ""
+    message = f"{where}expected `{place.closer}` before the attribute {place.word}"
+    help = f"is a `{place.closer}` missing before this comma?"
+    return Mistake(message, comma, comma + 1, help, opened=place.opened)
+
+
+def _attribute_without_comma(place: ParseFailure) -> Mistake | None:
+    """An attribute behind a complete op line or header, with no comma before it."""
+    if place.is_line_end or not place.follows("=") or not place.expected & {"ROOT", "ENTRY"}:
+        return None
+    if attribute_rule(place.word) is None and header_attribute_rule(place.word) is None:
+        return None
+    return Mistake(
+        f"expected `,` before the attribute {place.word}",
+        place.behind,
+        place.behind,
+        "is a comma missing here?",
+    )
 
 
 def _no_token(place: ParseFailure) -> Mistake | None:
@@ -128,6 +217,10 @@ def _character(character: str) -> tuple[str, str]:
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:
         return f"byte 0x{code - 0xDC00:02x}, which is not UTF-8", _ONLY_ASCII
+    if code > 127 and (plain := unicodedata.normalize("NFKC", character)) != character and plain.isascii():
+        return f"character U+{code:04X}", f"write `{plain}`" if plain.strip() else "write a plain space"
+    if character in _QUOTES:
+        return f"`{character}` (U+{code:04X})", 'write a plain quotation mark: `"`'
     if code > 127:
         is_visible = character.isprintable() and not character.isspace()
         return f"`{character}` (U+{code:04X})" if is_visible else f"character U+{code:04X}", _ONLY_ASCII
@@ -140,6 +233,7 @@ def _character(character: str) -> tuple[str, str]:
     return f"character U+{code:04X}", ""
 
 
+_QUOTES = "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"
 _ONLY_ASCII = "only ASCII is allowed outside strings and comments"
 
 
@@ -182,12 +276,18 @@ def _nothing_before_equals(place: ParseFailure) -> Mistake | None:
 
 
 def _module_without_name(place: ParseFailure) -> Mistake | None:
-    start = place.behind - len("HloModule")
-    if place.expected != {"NAME"} or start < 0 or not place.text.startswith("HloModule", start):
+    """`HloModule` before an attribute or the end of its line; there the next line's first word was read as the name."""
+    head = _NAMELESS.search(place.text, max(0, place.behind - 200), place.behind)
+    if head is None or not (
+        (not head[1] and place.expected == {"NAME"} and (place.is_line_end or place.follows("=")))
+        or ("\n" in (head[1] or "") and "ENTRY" in place.expected)
+    ):
         return None
-    if "\n" not in place.text[place.behind : place.start]:
-        return None
-    return Mistake("the module has no name", start, place.behind, "write `HloModule NAME`")
+    start = head.start()
+    return Mistake("the module has no name", start, start + len("HloModule"), "write `HloModule NAME`")
+
+
+_NAMELESS = re.compile(r"HloModule(?:(\s+)[\w.%-]+)?\Z")
 
 
 def _percent_alone(place: ParseFailure) -> Mistake | None:
@@ -254,9 +354,25 @@ def _equals_missing(place: ParseFailure) -> Mistake | None:
         return Mistake("unexpected space before the colon", place.start, place.after, "write only `=`")
     if "\n" in place.text[place.behind : place.start]:
         return Mistake(f"expected `=` after `{name[0]}`", name.start(), name.end())
-    if begins_line(place.text, name.start()) and difflib.SequenceMatcher(None, name[0], "ROOT").ratio() > 0.6:
-        return Mistake(f"expected `=` after `{name[0]}`", name.start(), name.end(), "did you mean `ROOT`?")
+    meant = did_you_mean(name[0], ("ROOT",))
+    if begins_line(place.text, name.start()) and meant:
+        return Mistake(f"expected `=` after `{name[0]}`", name.start(), name.end(), meant)
     return None
+
+
+def _entry_misspelled(place: ParseFailure) -> Mistake | None:
+    """A word before a computation's name that is nearly `ENTRY`."""
+    if not place.expected >= {"LPAREN", "LBRACE"} or place.word[:1] not in ("%", *_LETTERS):
+        return None
+    word = _LAST_WORD.search(place.text, max(0, place.behind - 200), place.behind)
+    meant = did_you_mean(word[0], ("ENTRY",)) if word is not None else ""
+    if word is None or not meant or not begins_line(place.text, word.start()):
+        return None
+    message = f"expected `(` or `{{` after the computation's name {word[0]}"
+    return Mistake(message, word.start(), word.end(), meant)
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 
 
 _LAST_WORD = re.compile(r"%?[A-Za-z0-9_.\-]+\Z")
@@ -361,7 +477,13 @@ _MISTAKES: tuple[Callable[[ParseFailure], Mistake | None], ...] = (
     _open_comment,
     _open_string,
     _string_over_lines,
+    _string_ends_late,
+    _merge_conflict,
     _stray_brace,
+    _stray_closer,
+    _called_name,
+    _attribute_inside,
+    _attribute_without_comma,
     _no_token,
     _entry_inside,
     _reserved,
@@ -374,6 +496,7 @@ _MISTAKES: tuple[Callable[[ParseFailure], Mistake | None], ...] = (
     _no_value,
     _comma_at_end,
     _equals_missing,
+    _entry_misspelled,
     _instruction_outside,
     _colon_apart,
     _percent_in_signature,

@@ -9,6 +9,10 @@ import attrs
 from hlotext.syntax.language.boundaries import begins_line
 
 _WORD = re.compile(r"[%\-]?[A-Za-z0-9_.][A-Za-z0-9_.\-]*|->|<=|\.\.\.", re.ASCII)
+_LINE_END = re.compile(r"[\r\n]")
+_FAR = 5_000
+"""Characters of a line in which the end of a bracket is looked for."""
+CLOSERS = {"(": ")", "{": "}", "[": "]"}
 
 
 @attrs.frozen
@@ -24,6 +28,8 @@ class ParseFailure:
     """Terminals that could."""
     within: str = ""
     """The attribute in whose value it is; empty outside."""
+    opened: int | None = None
+    """Offset of the innermost bracket that is open there; None outside of brackets."""
 
     word: str = attrs.field(init=False)
     """The word or the single character there."""
@@ -56,6 +62,27 @@ class ParseFailure:
         nearest = max(0, self.start - 200)
         return max(nearest, *(self.text.rfind(end, nearest, self.start) + 1 for end in "\r\n"))
 
+    @property
+    def is_line_end(self) -> bool:
+        """True if what was read ends with its line: the word begins a later one."""
+        return _LINE_END.search(self.text, self.behind, self.start) is not None
+
+    @property
+    def closer(self) -> str:
+        """The bracket that closes the innermost open one; empty outside of brackets."""
+        return CLOSERS.get(self.text[self.opened], "") if self.opened is not None else ""
+
+    @property
+    def is_unclosed(self) -> bool:
+        """True if the innermost open bracket is not closed on the line of the word."""
+        if self.opened is None:
+            return False
+        end = _LINE_END.search(self.text, self.start, min(self.limit, self.start + _FAR))
+        return (
+            self.is_line_end
+            or unclosed(self.text, self.opened, end.start() if end else self.start + _FAR) is not None
+        )
+
     def follows(self, pattern: str) -> bool:
         """True if something follows the word directly."""
         return re.compile(pattern).match(self.text, self.after, self.limit) is not None
@@ -81,7 +108,7 @@ _BRACKET = re.compile(
     r"""\"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+(?:"|\\?\Z)|'[^'\\]*+(?:\\[\s\S][^'\\]*+)*+(?:'|\\?\Z)"""
     r"""|/\*[\s\S]*?(?:\*/|\Z)|//[^\r\n]*+|[(){}\[\]]"""
 )
-_CLOSING = {")": "(", "}": "{", "]": "["}
+_CLOSING = {close: opening for opening, close in CLOSERS.items()}
 
 
 def unclosed(text: str, start: int, end: int) -> int | None:

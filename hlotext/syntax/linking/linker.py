@@ -489,7 +489,12 @@ class Linker:
             if found is None and not self.has_lost_computations and self.reporter.is_full:
                 self.reporter.leave_out()
             elif found is None and not self.has_lost_computations:
-                help = self.reporter.did_you_mean(reference.name, self.computations)
+                is_other = any(reference.name in one for one in self.module._computations)
+                help = (
+                    f"{reference.name} is an instruction"
+                    if is_other
+                    else self.reporter.did_you_mean(reference.name, self.computations)
+                )
                 message = f"computation {reference.name} is not defined"
                 self.reporter.error("X104", message, reference.position, help=help)
             if isinstance(instruction._attributes[name], tuple):

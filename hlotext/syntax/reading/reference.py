@@ -13,7 +13,7 @@ from hlotext.ir.caches import Cache
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax.hints.expectation import expected_words
 from hlotext.syntax.hints.mistakes import Mistake, describe
-from hlotext.syntax.hints.parse_failure import ParseFailure, unclosed, word_at
+from hlotext.syntax.hints.parse_failure import CLOSERS, ParseFailure, unclosed, word_at
 from hlotext.syntax.language import patterns
 from hlotext.syntax.language.words import bare
 from hlotext.syntax.reading import steps, terms
@@ -73,6 +73,7 @@ class ParseError(Exception):
             return
         finding = self.finding()
         bracket = self.unclosed()
+        bracket = finding.opened if bracket is None else bracket
         related = [] if bracket is None else [("this is not closed", bracket, bracket + 1)]
         reporter.error(finding.code, finding.message, finding.start, finding.end, finding.help, related)
 
@@ -138,10 +139,11 @@ def parse(
     more: frozenset[str] = frozenset()
     if goes_on and (blank := patterns.blank().match(text, start, end)) is not None and blank.end() == at:
         more = frozenset({"$END"})
-    attribute = _attribute(parser)
+    attribute, opened_at = _attribute(parser), _open_bracket(parser)
 
     def finding() -> Mistake:
-        return describe(ParseFailure(text, at, end if shown is None else shown, accepted() | more, attribute))
+        limit = end if shown is None else shown
+        return describe(ParseFailure(text, at, limit, accepted() | more, attribute, opened_at))
 
     # Terminals look ahead, so the last word may be refused for what does not follow it.
     behind = patterns.blank().match(text, at + len(word_at(text, at, end)), end)
@@ -241,6 +243,22 @@ def _attribute(parser: Any) -> str:
         if isinstance(value, lark.Token) and value.type.endswith("_ATTRIBUTE"):
             return str(value[:-1])
     return ""
+
+
+def _open_bracket(parser: Any) -> int | None:
+    """Where the innermost bracket of the op line or header begins that a parser has read and not closed; None outside."""
+    closed = 0
+    for value in reversed(parser.parser_state.value_stack):
+        if not isinstance(value, lark.Token):
+            continue
+        if value.type == "EQUAL":  # behind an instruction's name
+            return None
+        closed += value[-1:] in CLOSERS.values()
+        if value[-1:] in CLOSERS:
+            if not closed:
+                return None if value.end_pos is None else value.end_pos - 1
+            closed -= 1
+    return None
 
 
 _WHOLE = ParsedAttribute, InstructionRecord, ComputationRecord

@@ -54,7 +54,7 @@ class ShapeBuilder:
         type_ = element_type(str(word))
         if layout is not None and type_.is_array_type and len(layout.minor_to_major) != len(sizes):
             raise TermError(
-                f"the shape has {len(sizes)} dimensions, but its layout's minor_to_major has {len(layout.minor_to_major)}",
+                f"the shape has {len(sizes)} dimensions, but its layout {layout} lists {len(layout.minor_to_major)}",
                 _position(word),
             )
         if not type_.is_array_type and (sizes or layout is not None):

@@ -1,0 +1,105 @@
+"""Names that JAX, numpy, StableHLO and XLA's sources have for opcodes and attributes that HLO text calls otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from hlotext.ir.spelling import did_you_mean, suggestion
+from hlotext.ir.tables.opcodes import OPCODES
+
+_OPCODES: dict[str, str] = {
+    "add": "add plus addition sum_of",
+    "all-gather": "allgather",
+    "all-reduce": "allreduce psum pmean pmax pmin crossreplicasum cross_replica_sum",
+    "all-to-all": "alltoall",
+    "and": "logical_and bitwise_and",
+    "broadcast": "broadcast_in_dim broadcast_to tile repeat expand_dims",
+    "ceil": "ceiling",
+    "clamp": "clip",
+    "collective-permute": "ppermute",
+    "compare": "eq ne ge gt le lt equal not_equal greater less greater_equal less_equal",
+    "concatenate": "concat stack hstack vstack",
+    "convert": "cast astype convert_element_type",
+    "convolution": "conv conv2d conv_general_dilated",
+    "custom-call": "ffi_call pure_callback",
+    "divide": "div true_divide",
+    "dot": "matmul mm bmm gemm einsum tensordot dot_general matmult",
+    "dynamic-slice": "ds dynamic_slice_in_dim",
+    "dynamic-update-slice": "dus",
+    "exponential": "exp",
+    "exponential-minus-one": "expm1",
+    "gather": "take",
+    "get-tuple-element": "gte",
+    "iota": "arange",
+    "is-finite": "isfinite",
+    "log": "ln",
+    "log-plus-one": "log1p",
+    "maximum": "max relu",
+    "minimum": "min",
+    "multiply": "mul times",
+    "negate": "neg minus",
+    "not": "logical_not bitwise_not invert",
+    "or": "logical_or bitwise_or",
+    "power": "pow",
+    "reduce": "reduce_sum reduce_max reduce_min sum mean argmax argmin any all",
+    "reduce-scatter": "psum_scatter reducescatter",
+    "remainder": "rem mod",
+    "reshape": "flatten squeeze view",
+    "reverse": "flip",
+    "rsqrt": "inverse_sqrt",
+    "select": "where",
+    "sign": "sgn",
+    "cosine": "cos",
+    "sine": "sin",
+    "sqrt": "square_root",
+    "subtract": "sub",
+    "transpose": "permute swapaxes",
+    "tuple": "make_tuple",
+    "while": "scan fori_loop while_loop loop",
+    "conditional": "cond case if switch",
+    "xor": "logical_xor bitwise_xor",
+}
+_BY_OTHER_NAME = {
+    other: name for name, words in _OPCODES.items() for other in words.split() if other not in OPCODES
+}
+
+_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "comparator": ("to_apply",),
+    "computation": ("to_apply",),
+    "reducer": ("to_apply",),
+    "cond": ("condition",),
+    "permutation": ("dimensions",),
+    "axis": ("dimensions",),
+    "axes": ("dimensions",),
+    "precision_config": ("operand_precision",),
+    "source_pairs": ("source_target_pairs",),
+    "target": ("custom_call_target",),
+    "aliasing": ("output_to_operand_aliasing",),
+    "contracting_dims": ("lhs_contracting_dims", "rhs_contracting_dims"),
+}
+
+_DIALECT = re.compile(r"(?:stablehlo|mhlo|jnp|np|lax|jax)\.")
+
+
+def opcode_meant(word: str) -> str:
+    """The suggestion for a word that another language has for an opcode, or that is spelled as there; empty for others."""
+    plain = _DIALECT.sub("", word.lower())
+    dashed = plain.replace("_", "-")
+    name = _BY_OTHER_NAME.get(plain.replace("-", "_")) or (dashed if dashed in OPCODES else None)
+    return suggestion([name]) if name is not None and name != word else ""
+
+
+def attribute_meant(word: str, known: Collection[str]) -> str:
+    """The suggestion for an unknown attribute, of known ones: by the name that it has elsewhere, else by its letters."""
+    other = [name for name in _ATTRIBUTES.get(word, ()) if name in known]
+    return _all_of(other) or did_you_mean(word, known)
+
+
+def attribute_elsewhere(word: str) -> str:
+    """The suggestion for a name that another language has for an attribute, of whatever opcodes; empty for others."""
+    return _all_of(_ATTRIBUTES.get(word, ()))
+
+
+def _all_of(names: Collection[str]) -> str:
+    return f"did you mean {' and '.join(f'`{name}`' for name in names)}?" if names else ""
