@@ -66,6 +66,10 @@ FAMILIES = {
 """Families by the letter of their codes."""
 
 
+_SCARCE = 0.002
+"""Part of a chip's memory from which on saving it is worth time."""
+
+
 @attrs.frozen(eq=False, slots=False)
 class Context:
     """The module being linted, with the analyses that rules use."""
@@ -123,6 +127,14 @@ class Context:
         if not self.peak or self.excess is None:
             return self.peak
         return min(self.peak, self.excess.bytes)
+
+    def is_scarce(self, saved: int) -> bool:
+        """Returns True if saving these bytes of memory is worth time.
+
+        That are a five hundredth of the chip's memory, or any bytes if the module does not fit or that memory is unknown.
+        """
+        usable = self.prices.chip.usable_bytes(0)
+        return usable is None or self.excess is not None or saved >= _SCARCE * usable
 
     def saved_peak(self, shares: Mapping[Any, float]) -> int | None:
         """Returns the reduction of peak memory in bytes if some results become smaller, or None if unknown.

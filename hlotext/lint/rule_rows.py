@@ -159,6 +159,7 @@ RULE_ROWS: dict[str, RuleRow] = {
         "FactoredBand",
         needs=(RuleNeeds(needs_optimized=True, needs_any="cholesky custom-call"),),
     ),
+    "G131": RuleRow("g131_loops_side_by_side", "LoopsSideBySide", needs=(RuleNeeds(needs_optimized=True),)),
     "K101": RuleRow("k101_large_constant", "LargeConstant", needs=(RuleNeeds(needs_any="constant"),)),
     "K102": RuleRow(
         "k102_elided_constant", "ElidedConstant", is_default=False, needs=(RuleNeeds(needs_any="constant"),)

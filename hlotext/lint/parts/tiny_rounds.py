@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from hlotext.analysis import Backend, byte_text
 from hlotext.analysis.formatting import pluralize
+from hlotext.cost.custom_calls import TRIANGULAR_SOLVES
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_librarys, pieces, size_of, works
+from hlotext.lint.helpers import counted, is_librarys, is_product_call, pieces, size_of, works
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.started import KERNELS, bodies, thunks_of
 from hlotext.lint.values import changed_bytes
@@ -47,9 +48,9 @@ class TinyRounds(Rule):
                 continue
             steps = _steps(body, counts)
             if steps is None or any(
-                step.opcode == "custom-call" for step in steps
+                step.opcode == "custom-call" and _handled(step) > self.max_bytes for step in steps
             ):  # its iterations call kernels of unknown cost
-                continue  # nobody knows how long a call takes
+                continue  # nobody knows how long a call takes that is given much
             size = sum(map(changed_bytes, steps))
             scattered, read = _worked_through(steps)
             runs = max(1, context.runs(loop) * trips)
@@ -57,6 +58,9 @@ class TinyRounds(Rule):
             if not steps or flops > self.max_flops or read > self.max_read:  # its iterations do enough work
                 continue
             is_host = context.backend is Backend.CPU
+            kernels = _kernels(loop, context)
+            launch = context.prices.chip.rates.launch
+            starting = rounds * kernels * launch.value if launch is not None else 0.0
             if max(size, scattered) > (
                 self.max_bytes_host * len(steps) if is_host else self.max_bytes
             ):  # its iterations write too many bytes
@@ -64,10 +68,12 @@ class TinyRounds(Rule):
             yield Report(
                 loop,
                 f"{rounds:,} iterations run {pluralize(len(steps), 'operation')} each and write only {byte_text(size)} per "
-                f"iteration{_started(loop, rounds, context)}: {_why(context)}",
+                f"iteration{_started(rounds * kernels)}: {_why(context)}",
                 "compute all iterations at once (vmap, associative_scan), or"
-                " do more in each iteration (lax.scan(..., unroll=8))",
-                severity=Severity.NOTE if is_host else Severity.WARNING,
+                f" do more in each iteration (lax.scan(..., unroll=8)){_of_calls(steps)}",
+                severity=None if starting else Severity.NOTE if is_host else Severity.WARNING,
+                seconds=starting or None,
+                is_at_most=bool(starting),
             )
 
 
@@ -77,14 +83,41 @@ def _why(context: Context) -> str:
     return "launch overhead dominates" if is_launched else "each does too little to keep the chip busy"
 
 
-def _started(loop: Instruction, rounds: int, context: Context) -> str:
-    """Number of kernels that all iterations launch, in words; GPU only."""
+def _started(kernels: int) -> str:
+    """Number of kernels that all iterations launch, in words."""
+    return f" ({kernels:,} kernel launches in total)" if kernels else ""
+
+
+def _kernels(loop: Instruction, context: Context) -> int:
+    """Number of kernels that an iteration launches; 0 where that is unknown, and on platforms other than GPU."""
     found = thunks_of(context)
     for thunk in found.walk() if found is not None else ():
         if thunk.instruction is loop and thunk.kind == "kWhile":
-            kernels = sum(inner.kind in KERNELS for inner in _inside(bodies(thunk)))
-            return f" ({rounds * kernels:,} kernel launches in total)" if kernels else ""
-    return ""
+            return sum(inner.kind in KERNELS for inner in _inside(bodies(thunk)))
+    return 0
+
+
+def _of_calls(steps: list[Instruction]) -> str:
+    """Advice on the library calls of an iteration; empty if it has none."""
+    calls = sum(
+        step.opcode == "custom-call" and (_is_triangular_solve(step) or not is_product_call(step))
+        for step in steps
+    )
+    if not calls:
+        return ""
+    return (
+        f"; {counted(calls, 'calls', 'call')} a library for small arrays, such as factors of small matrices: "
+        "write these out, in closed form or unrolled"
+    )
+
+
+def _is_triangular_solve(step: Instruction) -> bool:
+    return step.attributes.get("custom_call_target") in TRIANGULAR_SOLVES
+
+
+def _handled(call: Instruction) -> int:
+    """Bytes of a custom call's operands and results. The factors of a small matrix take about as long as starting it."""
+    return sum(size_of(one.shape) for one in (call, *call.operands))
 
 
 def _inside(sequence: tuple[Thunk, ...]) -> Iterator[Thunk]:

@@ -46,7 +46,7 @@ class ScanResiduals(Rule):
             saved = context.saved_peak(spares)
             stake = context.peak_at_stake
             if (
-                saved and stake and saved >= _MUCH * stake
+                saved and stake and saved >= _MUCH * stake and context.is_scarce(saved)
             ):  # forward loops store too few bytes for backward loops
                 yield from reports
 
