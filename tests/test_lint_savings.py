@@ -1339,3 +1339,97 @@ def test_a_donation_names_the_saving_of_its_finding_where_bounds_are_close() -> 
     (finding,) = lint.run(hlo.parse(text), lint.Config(select=("M103",)))
     assert finding.peak_bytes is not None
     assert f"estimated {byte_text(finding.peak_bytes)}" in finding.message
+
+
+MASKED = """HloModule masked, is_scheduled=true
+
+mask {
+  row = s32[4096,4096]{1,0} iota(), iota_dimension=0
+  column = s32[4096,4096]{1,0} iota(), iota_dimension=1
+  on = pred[4096,4096]{1,0} compare(row, column), direction=EQ
+  ROOT m = f32[4096,4096]{1,0} convert(on)
+}
+
+used {
+  x = f32[4096,4096]{1,0} parameter(0)
+  y = f32[4096,4096]{1,0} parameter(1)
+  row = s32[4096,4096]{1,0} iota(), iota_dimension=0
+  column = s32[4096,4096]{1,0} iota(), iota_dimension=1
+  on = pred[4096,4096]{1,0} compare(row, column), direction=OTHER
+  ROOT z = f32[4096,4096]{1,0} select(on, x, y)
+}
+
+condition {
+  state = (s32[], f32[4096,4096]{1,0}) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  bound = s32[] constant(100)
+  ROOT less = pred[] compare(n, bound), direction=LT
+}
+
+body {
+  state = (s32[], f32[4096,4096]{1,0}) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  x = f32[4096,4096]{1,0} get-tuple-element(state), index=1
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  made = f32[4096,4096]{1,0} fusion(), kind=kLoop, calls=mask
+  y = f32[4096,4096]{1,0} multiply(x, made)
+  z = f32[4096,4096]{1,0} fusion(x, y), kind=kLoop, calls=used
+  ROOT t = (s32[], f32[4096,4096]{1,0}) tuple(next, z)
+}
+
+ENTRY main {
+  zero = s32[] constant(0)
+  p0 = f32[4096,4096]{1,0} parameter(0)
+  start = (s32[], f32[4096,4096]{1,0}) tuple(zero, p0)
+  ROOT loop = (s32[], f32[4096,4096]{1,0}) while(start), condition=condition, body=body
+}
+"""
+
+
+@pytest.mark.parametrize(("other", "is_found"), [("GE", True), ("EQ", False)])
+def test_a_mask_that_other_operations_compute_as_well_is_better_computed_in_each_iteration(
+    other: str, is_found: bool
+) -> None:
+    """Before the loop it is one array, which those would read: as many bytes as are not written."""
+    module = hlo.parse(MASKED.replace("OTHER", other))
+    findings = lint.run(module, lint.Config(select=("G116",), chip="h100"))
+    assert bool(findings) is is_found
+
+
+DENSITIES = """HloModule densities, is_scheduled=true
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+scores {
+  x = f32[65536,64]{1,0} parameter(0)
+  mean = f32[512,64]{1,0} parameter(1)
+  spread = f32[512,64]{1,0} parameter(2)
+  zero = f32[] constant(0)
+  rows = f32[65536,512,64]{2,1,0} broadcast(x), dimensions={0,2}
+  means = f32[65536,512,64]{2,1,0} broadcast(mean), dimensions={1,2}
+  spreads = f32[65536,512,64]{2,1,0} broadcast(spread), dimensions={1,2}
+  away = f32[65536,512,64]{2,1,0} subtract(rows, means)
+  square = f32[65536,512,64]{2,1,0} multiply(away, away)
+  term = f32[65536,512,64]{2,1,0} divide(square, BY)
+  ROOT score = f32[65536,512]{1,0} reduce(term, zero), dimensions={2}, to_apply=sum
+}
+
+ENTRY main {
+  x = f32[65536,64]{1,0} parameter(0)
+  mean = f32[512,64]{1,0} parameter(1)
+  spread = f32[512,64]{1,0} parameter(2)
+  ROOT score = f32[65536,512]{1,0} fusion(x, mean, spread), kind=kLoop, calls=scores
+}
+"""
+
+
+@pytest.mark.parametrize(("divisor", "is_found"), [("spreads", True), ("away", False)])
+def test_terms_may_be_divided_by_a_factor(divisor: str, is_found: bool) -> None:
+    """The reciprocal of what depends on one of two arrays is a factor; that of a difference of both is none."""
+    module = hlo.parse(DENSITIES.replace("BY", divisor))
+    assert bool(lint.run(module, lint.Config(select=("G123",), chip="v5e", profile=Backend.TPU))) is is_found

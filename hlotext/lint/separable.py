@@ -193,7 +193,8 @@ def _combined(
         return terms[0]
     if one.opcode in ("add", "subtract"):
         made = terms[0] | terms[1]
-    elif one.opcode == "multiply":
+    elif one.opcode == "multiply" or (one.opcode == "divide" and len(terms[1]) == 1):
+        # The reciprocal of a factor is a function of the same array.
         made = frozenset(
             tuple(sorted(left + right, key=place.__getitem__)) for left in terms[0] for right in terms[1]
         )

@@ -24,7 +24,7 @@ from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.repairs import Hoist
 from hlotext.lint.rounds import Purity, Rounds, communicates, parts_of, same_in_rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import Value, consumers, elements_of, is_computed_from
+from hlotext.lint.values import Value, consumers, elements_of, formula, is_computed_from, is_counted
 from hlotext.lint.wording import described, every_round, sizes
 
 _FILLED = frozenset(
@@ -67,6 +67,7 @@ def _reports(
     rounds: Rounds, count: int, purity: Purity, multiplied: Iterable[Product], context: Context
 ) -> Iterator[Report]:
     same = same_in_rounds(rounds, purity)
+    runs = context.prices.runs(rounds.loop.computation)
     seconds: dict[Instruction, float] = {}
     for one in rounds.body:
         if one in same.whole and _is_work(one, context):
@@ -85,8 +86,11 @@ def _reports(
         if _is_of_tables(group) or all(map(_is_inside_solver, group)):
             continue  # no edit of the program moves what a Fourier transform, a sampler or a solver computes on the way
         first = max((one for one in seconds if one in group), key=seconds.__getitem__)
-        saved = sum(seconds[one] for one in group) * (count - 1) / count
         held = sum(total_of(one.shape).allocated_bytes for one in group if _leaves(one, group))
+        saved = sum(seconds[one] for one in group) * (count - 1) / count
+        saved -= context.prices.reading(held * count) * runs * _made_again(first, group, rounds)
+        if saved <= 0:  # operations that now compute it themselves would read it
+            continue
         others = (
             f", together with {pluralize(len(group) - 1, 'operation')} that {'feeds' if len(group) == 2 else 'feed'} or "
             f"{'uses' if len(group) == 2 else 'use'} it"
@@ -147,6 +151,22 @@ def _is_same(value: Value, whole: frozenset[Instruction]) -> bool:
         lambda one: one in whole or one.opcode in ("constant", "iota"),
         lambda one: one.opcode in SAME | {"broadcast", "concatenate"},
         _MOST_STEPS,
+    )
+
+
+def _made_again(first: Instruction, group: set[Instruction], rounds: Rounds) -> int:
+    """The number of other operations of the body that compute the same mask of positions inside, and would read it.
+
+    Compilers repeat what is computed of nothing wherever it is used: before the loop it is one array, which all of them read.
+    """
+    made = Value(first)
+    if not is_counted(made):
+        return 0
+    compared = {formula(Value(part)) for part in parts_of(first) if part.opcode == "compare"}
+    return sum(
+        any(part.opcode == "compare" and formula(Value(part)) in compared for part in parts_of(one))
+        for one in rounds.body
+        if one not in group and one.opcode == "fusion"
     )
 
 
