@@ -63,6 +63,8 @@ REARRANGES_ELEMENTS = KEEPS_ELEMENTS | _with_elements(Elements.PERMUTE)
 REPEATS_ELEMENTS = REARRANGES_ELEMENTS | _with_elements(Elements.REPEAT)
 """Opcodes whose result has no elements but those of operand 0, and all of them."""
 REVERSES_OR_PERMUTES = _with_elements(Elements.REVERSE, Elements.PERMUTE) - {"shuffle"}
+LINEAR_ALGEBRA = frozenset(row.name for row in _ROWS if row.family is Family.LINEAR_ALGEBRA)
+TRANSCENDENTAL = frozenset(row.name for row in _ROWS if row.cost_rule == "transcendental")
 UPDATES_ELEMENTS = _with_elements(Elements.UPDATE)
 REDUCTIONS = _with_elements(Elements.REDUCE)
 

@@ -25,7 +25,7 @@ _PASSING = VIEWS | {
     "broadcast",
     "gather",
 }
-_FETCHING = _PASSING | {"copy", "copy-done", "copy-start"}
+FETCHING = _PASSING | {"copy", "copy-done", "copy-start"}
 """Opcodes behind which an argument is itself or a part of itself: TPUs fetch weights into fast memory first."""
 _SMALL = 8
 """Minimum ratio of a result's size to an operand whose type hardly matters, such as a broadcast table."""
@@ -187,20 +187,26 @@ def _is_passed_on(product: Multiplication) -> bool:
 
 def _is_f32_argument(value: Value) -> bool:
     """True if a value is an f32 argument of the program, or a part of one: weights that were never cast."""
+    argument = argument_behind(value)
+    return argument is not None and _is_f32(argument)
+
+
+def argument_behind(value: Value, through: Container[str] = FETCHING) -> Instruction | None:
+    """The argument of the program that a value is, or is a part of, in whatever loops; None for any other value."""
     for _ in range(_MOST_STEPS):
         value = entered(value)
         one = value.instruction
         outer = before_loops(value)
         if outer != value:
             value = outer
-        elif one.opcode in _FETCHING and one.operands:
+        elif one.opcode in through and one.operands:
             value = value.operands()[0]
         else:
             break
     one = value.instruction
     home = one.computation
     is_entrys = home is not None and home.module is not None and home is home.module.entry
-    return one.opcode == "parameter" and is_entrys and _is_f32(one)
+    return one if one.opcode == "parameter" and is_entrys else None
 
 
 def _is_by_weight(product: Multiplication, narrow: _Narrow) -> bool:

@@ -9,6 +9,7 @@ from hlotext.lint.parts.highest_precision import HighestPrecision
 from hlotext.lint.parts.upcast_dot import UpcastDot
 from hlotext.lint.parts.wide_ahead import WideAhead
 from hlotext.lint.parts.wide_argument import WideArgument
+from hlotext.lint.parts.wide_model import WideModel
 from hlotext.lint.parts.wide_residuals import WideResiduals
 from hlotext.lint.parts.wide_state import WideState
 from hlotext.lint.parts.wide_weights import WideWeights
@@ -27,6 +28,7 @@ class Wide(MergedRule):
         WideArgument,
         UpcastDot,
         HighestPrecision,
+        WideModel,
         WideWeights,
         WideResiduals,
         ComplexTransform,
