@@ -73,6 +73,9 @@ def test_public_docstrings_have_a_first_line_that_is_a_statement() -> None:
         lines = (inspect.getdoc(value if called is None else called) or "").splitlines() or [""]
         if not lines[0].endswith((".", ":")) or (len(lines) > 1 and lines[1]):
             wrong.add(f"{name}: {lines[0]}")
+        example = next((number for number, line in enumerate(lines) if line.startswith(">>>")), 0)
+        if example and lines[example - 1]:
+            wrong.add(f"{name} has no blank line before its example, so Sphinx takes it for text")
         elif called is not None and not re.match(r"\w+s\b|Decorator\b", lines[0]):
             wrong.add(f"{name} begins without a verb: {lines[0]}")
         if found := AVOIDED.search(lines[0]):

@@ -23,6 +23,7 @@ def layout_assignment(module: Module, platform: str = "cpu") -> Outcome:
     """Models layout assignment: chooses layouts as XLA would, with the reason for each.
 
     `platform` is the platform whose rules apply; only those of `cpu` are modeled. Raises ValueError for any other.
+
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[8,4]{1,0} parameter(0)  t = f32[4,8]{1,0} transpose(x), dimensions={1,0}"
     ...     "  ROOT n = f32[4,8]{1,0} negate(t) }")

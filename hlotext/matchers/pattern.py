@@ -279,6 +279,7 @@ class Pattern:
         """Returns this pattern, requiring a tuple with a given subshape, ignoring layouts (`WithSubshape`).
 
         Index `(1,)` is the second element.
+
         >>> import hlotext as hlo
         >>> tuple_ = hlo.parse_instruction("t = (f32[], (s32[4]{0})) tuple(f32[] a, (s32[4]{0}) b)")
         >>> Pattern().with_subshape((1, 0), "s32[4]").matches(tuple_)

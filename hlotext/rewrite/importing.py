@@ -35,6 +35,7 @@ def import_computation(
 
     Raises:
         EditError: The computation is not in a module.
+
     >>> import hlotext as hlo
     >>> library = hlo.parse("gelu { p = f32[] parameter(0)  ROOT t = f32[] tanh(p) }  ENTRY e { x = f32[] parameter(0) }")
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  ROOT t = f32[] negate(x) }")

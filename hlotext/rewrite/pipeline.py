@@ -79,6 +79,7 @@ class Pipeline:
         """Returns this pipeline with the options that a platform's compiler uses at an XLA age.
 
         Applies `Pass.following` to each pass. Raises ValueError for an unknown platform (`cpu`, `gpu`, `tpu`) or age.
+
         >>> from hlotext.rewrite.passes import parse_passes
         >>> [str(p) for p in Pipeline(parse_passes("dce,reshape-mover")).following("gpu").passes]
         ['dce', 'reshape-mover{platform=gpu}']

@@ -43,8 +43,18 @@ def change_operands(
     """Replaces the operands of an instruction with values of any shape, infers its shape, and propagates it.
 
     Propagation works as in `change_shape`; parameters of called computations get the shapes of the operands. If only a
-    layout differs, a copy after the parameter keeps the old layout for its users. Returns the modified instructions.
-    Raises EditError as `change_shape` does.
+    layout differs, a copy after the parameter keeps the old layout for its users.
+
+    Args:
+        instruction: The instruction.
+        operands: All operands, in order.
+        shape: The new shape; None infers it.
+
+    Returns:
+        The modified instructions.
+
+    Raises:
+        EditError: An operation no longer accepts its operands. Nothing is changed then.
     """
     return _change(instruction, _given(shape, instruction), operands=operands)
 
@@ -54,9 +64,20 @@ def change_attributes(
 ) -> list[Instruction]:
     """Sets attributes of an instruction, infers its shape, and propagates it as `change_shape` does.
 
-    Replica groups of another size resize a collective and everything that depends on it. None removes an attribute.
-    Names are those in HLO text, with underscores for hyphens. Returns the modified instructions. Raises EditError as
-    `change_shape` does, and for an attribute that the opcode does not have.
+    Replica groups of another size resize a collective and everything that depends on it.
+
+    Args:
+        instruction: The instruction.
+        shape: The new shape; None infers it.
+        **attributes: Attributes by their names in HLO text, with underscores for hyphens. None removes an attribute.
+
+    Returns:
+        The modified instructions.
+
+    Raises:
+        EditError: An operation no longer accepts its operands, or the opcode does not have an attribute. Nothing is
+            changed then.
+
     >>> import hlotext as hlo
     >>> module = hlo.parse(
     ...     "ENTRY e { x = f32[2,8] parameter(0)  s = f32[1,8] slice(x), slice={[0:1], [0:8]}  ROOT r = f32[1,8] negate(s) }"

@@ -134,6 +134,7 @@ def dry_run(function: Callable[[Module], object] | Pass | Pipeline, sources: Ite
     Args:
         function: The pass. If it raises an exception, the outcome is `skipped`, with the error as the reason.
         sources: Modules, files, and anything else that `hlotext.load` accepts.
+
     >>> from hlotext.rewrite import Pipeline, parse_passes
     >>> module = hlotext.parse("ENTRY e { x = f32[] parameter(0)  y = f32[] sine(x)  ROOT r = f32[] negate(x) }")
     >>> print(dry_run(Pipeline(parse_passes("dce")), [module]))

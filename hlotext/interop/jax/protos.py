@@ -47,6 +47,7 @@ def from_jax(jitted: Any, *args: Any, stage: str = "before", **kwargs: Any) -> M
 
     Raises:
         ValueError: The stage is unknown.
+
     >>> import jax
     >>> from_jax(jax.jit(lambda x: x + 1), 1.0).entry.root.opcode  # doctest: +SKIP
     'add'

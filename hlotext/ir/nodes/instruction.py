@@ -576,7 +576,7 @@ class Instruction:
     def move_before(self, other: Instruction) -> None:
         """Moves this instruction before another one of its computation.
 
-        Raises EditError if it would precede an operand or follow a user.
+        Raises EditError if it would precede an operand or follow a user, or if `other` is in another computation.
         """
         edit_backend.backend.move_before(self, other)
 

@@ -339,7 +339,7 @@ class Module(ModuleMethods):
 
     @property
     def instruction_names(self) -> NameUniquer:
-        """Generates instruction names that are unique in the module."""
+        """Generator of instruction names that are unique in the module: `module.instruction_names.unique("add")`."""
         if self._instruction_names is None:
             from hlotext.ir.nodes.naming import NameUniquer  # only edits need it
 
@@ -349,7 +349,7 @@ class Module(ModuleMethods):
 
     @property
     def computation_names(self) -> NameUniquer:
-        """Generates computation names that are unique in the module."""
+        """Generator of computation names that are unique in the module: `module.computation_names.unique("body")`."""
         if self._computation_names is None:
             from hlotext.ir.nodes.naming import NameUniquer
 
@@ -374,7 +374,7 @@ class Module(ModuleMethods):
         return self._order
 
     def remove(self, computation: Computation) -> None:
-        """Removes a computation. Raises EditError if it is the entry or has callers."""
+        """Removes a computation. Raises EditError if it is the entry, has callers, or is not in the module."""
         self.remove_all([computation])
 
     def remove_all(self, computations: Iterable[Computation]) -> None:
@@ -415,7 +415,11 @@ class Module(ModuleMethods):
         return edit_backend.backend.transaction(self, typed=typed)
 
     def listen(self, listener: Listener) -> AbstractContextManager[None]:
-        """Returns a context manager that notifies a listener after each edit inside the block."""
+        """Returns a context manager that calls a listener's methods after each edit inside the block.
+
+        The methods are `inserted`, `modified` and `removed`; each is given the instruction or computation. Undoing an edit
+        calls the method of the inverse edit.
+        """
         return edit_backend.backend.listen(self, listener)
 
     def __copy__(self) -> Module:

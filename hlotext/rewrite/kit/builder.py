@@ -136,6 +136,7 @@ class Builder(OpcodeMethods):
 
         Raises:
             EditError: A shape is invalid.
+
         >>> b = Builder.new(Module("m"), "sum", [shape_of("f32"), shape_of("f32")])
         >>> print(b.finish(b.add(*b.computation.parameters)))
         ENTRY %sum (param_0: f32[], param_1: f32[]) -> f32[] {
@@ -273,7 +274,7 @@ class Builder(OpcodeMethods):
     def constant(
         self, value: Any, element_type: ElementType | str | None = None, name: str | None = None
     ) -> Instruction:
-        """Creates a constant.
+        """Adds a constant, and returns it.
 
         Args:
             value: A `Literal`, an array, or a number.

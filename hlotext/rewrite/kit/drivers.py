@@ -26,7 +26,7 @@ class RewriteError(RuntimeError):
 
 
 class Listener(Protocol):
-    """Listener that is notified before each replacement. For single edits, use `Module.listen`."""
+    """Interface of the objects that `apply_rules` notifies before each replacement. For single edits, use `Module.listen`."""
 
     def replaced(self, rule: RewriteRule, old: Instruction, new: Instruction) -> None:
         """Handles the replacement of `old` with `new` by `rule`, before it happens."""

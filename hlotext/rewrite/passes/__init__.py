@@ -146,6 +146,7 @@ def parse_passes(text: str, platform: str = "", age: Age = "") -> list[Pass]:
 
     Raises:
         PassOptionError: A pass or option is unknown, or a value is invalid.
+
     >>> [str(p) for p in parse_passes("dce{computations=false},cse,algsimp", platform="gpu")]
     ['dce{computations=false}', 'cse', 'algsimp{platform=gpu}']
     """
