@@ -170,7 +170,7 @@ class RegionComparison:
         self, one: LiveRangeRegion, other: LiveRangeRegion, home: Computation
     ) -> RelativeLocation:
         """The result of `_compare`, in n log n: of two instructions one runs before the other, and no order is forced."""
-        place, mine = home.order.__getitem__, one.by_computation[home]
+        place, mine = home.order.positions.__getitem__, one.by_computation[home]
         places = list(map(place, mine))
         first, last = min(places), max(places)
         lives = sorted((place(e.reads), place(i)) for i, e in mine.items() if e.reads is not None)
@@ -200,6 +200,8 @@ class RegionComparison:
                         writes_first and own is not None and own.reads is not None and place(own.reads) < here
                     )
                 )
+            if overlaps and intercepts:
+                break  # which nothing takes back
         return RelativeLocation([UNORDERED if overlaps else NO_OVERLAP], intercepts)
 
     # ---- in any order
@@ -288,7 +290,7 @@ class RegionComparison:
         home = a._computation
         if self._is_sequential and home is not None and home is b._computation and a is not b:
             # The most frequent case: nothing but the schedule decides, unless what stands first is the root.
-            places = home.order
+            places = home.order.positions
             is_first = places[a] < places[b]
             if (a if is_first else b) is not home.root:
                 return BEFORE if is_first else AFTER

@@ -118,8 +118,8 @@ class Ordering:
         if a is b or home is None:
             return False
         if self.is_sequential:
-            order = home.order
-            return a is not home.root and order[a] < order[b]
+            places = home.order.positions
+            return a is not home.root and places[a] < places[b]
         place, reach = self._paths(home)
         if a not in place or b not in place:
             return False
@@ -137,7 +137,7 @@ class Ordering:
 
         `may_be_one`: or is that.
         """
-        order, root = level.order if self.is_sequential else None, level.root
+        order, root = level.order.positions if self.is_sequential else None, level.root
         limit = order[target] if order is not None else 0
         for i in some:
             source = i if i._computation is level else self.within(i, level)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from hlotext.ir.nodes.instruction import Instruction
@@ -21,6 +22,9 @@ class Use(NamedTuple):
     name: str
     operand_number: int
     operand_index: ShapeIndex
+
+
+_USE: Callable[[Iterable[object]], Use] = functools.partial(tuple.__new__, Use)
 
 
 class Value:
@@ -84,12 +88,11 @@ class Value:
     def uses(self) -> tuple[Use, ...]:
         """Uses, in XLA's order: by position, then by user."""
         flat = self._uses
-        found = []
-        for user, operand, index in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
-            if isinstance(user, str):
-                found.append(Use(None, user, operand, index))  # type: ignore[arg-type]
-            else:
-                found.append(Use(user, user.name, operand, index))  # type: ignore[arg-type, union-attr]
+        users = flat[::3]
+        names = [user if isinstance(user, str) else user._name for user in users]  # type: ignore[union-attr]
+        known = [None if isinstance(user, str) else user for user in users]
+        # Past the constructor, which is a function of Python.
+        found: list[Use] = list(map(_USE, zip(known, names, flat[1::3], flat[2::3], strict=True)))
         if len(found) > 1 and self._positions and self.instruction is not None:
             rank = {place: number for number, place in enumerate(self.positions)}
             found.sort(key=lambda use: _rank(rank, use))

@@ -24,43 +24,43 @@ class Order(Generic[T]):
 
     def __init__(self, instructions: list[T]) -> None:
         self._instructions = instructions
-        self._positions: dict[T, int] = {}
+        self.positions: dict[T, int] = {}  # for loops; edits may replace it
         self._number()
 
     def _number(self) -> None:
-        self._positions = {
+        self.positions = {
             instruction: number * _GAP for number, instruction in enumerate(self._instructions, 1)
         }
 
     def __getitem__(self, instruction: T) -> int:
-        return self._positions[instruction]
+        return self.positions[instruction]
 
     def __contains__(self, instruction: T) -> bool:
-        return instruction in self._positions
+        return instruction in self.positions
 
     def index(self, instruction: T) -> int:
         """The number of an instruction in the list."""
         return bisect.bisect_left(
-            self._instructions, self._positions[instruction], key=self._positions.__getitem__
+            self._instructions, self.positions[instruction], key=self.positions.__getitem__
         )
 
     def insert(self, place: int, instruction: T) -> None:
         """Puts an instruction into the list."""
         instructions = self._instructions
-        low = self._positions[instructions[place - 1]] if place else 0
-        high = self._positions[instructions[place]] if place < len(instructions) else low + 2 * _GAP
+        low = self.positions[instructions[place - 1]] if place else 0
+        high = self.positions[instructions[place]] if place < len(instructions) else low + 2 * _GAP
         instructions.insert(place, instruction)
         if high - low < 2:
             self._spread(place)
         else:
-            self._positions[instruction] = (low + high) // 2
+            self.positions[instruction] = (low + high) // 2
 
     def _spread(self, place: int) -> None:
         """Numbers those around a place anew, no more than it takes to have gaps between them again.
 
         Numbering all made a thousand insertions at one place of a large computation take time with its size.
         """
-        instructions, positions = self._instructions, self._positions
+        instructions, positions = self._instructions, self.positions
         width = 32
         while place > width and place + width < len(instructions):
             low, high = positions[instructions[place - width - 1]], positions[instructions[place + width]]
@@ -76,13 +76,13 @@ class Order(Generic[T]):
     def remove(self, instruction: T) -> None:
         """Takes an instruction out of the list."""
         del self._instructions[self.index(instruction)]
-        del self._positions[instruction]
+        del self.positions[instruction]
 
     def remove_all(self, instructions: Iterable[T]) -> None:
         """Takes many instructions out in one walk."""
         for instruction in instructions:
-            del self._positions[instruction]
-        self._instructions[:] = [i for i in self._instructions if i in self._positions]
+            del self.positions[instruction]
+        self._instructions[:] = [i for i in self._instructions if i in self.positions]
 
     def restore(self, instructions: list[T]) -> None:
         """Makes the list what it was."""

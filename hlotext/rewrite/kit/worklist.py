@@ -56,10 +56,9 @@ class Worklist(Driver):
                 before = self.total
                 rules, of_any = self._by_opcode, self._of_any
                 for computation in reversed(tuple(self.computations())):
-                    wanted = [
-                        i for i in reversed(computation._instructions) if rules.get(i._head.opcode, of_any)
-                    ]
-                    self.pending.update(dict.fromkeys(wanted))
+                    listed = computation._instructions
+                    chosen = [i for i in listed if i._head.opcode in rules] if not of_any else listed
+                    self.pending.update(dict.fromkeys(reversed(chosen)))
                 while self.pending:
                     i = self.pending.popitem()[0]
                     if i.computation is not None and self.visit(i, self.rules_for(i.opcode)):
