@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ with _collector.gc_paused(collect_first=False):
     from hlotext import semantics as _semantics
     from hlotext import syntax as _syntax
     from hlotext.edit import hooks as _sockets
+    from hlotext.ir import arguments as _arguments
+    from hlotext.ir import lazy_imports as _doors
     from hlotext.ir.errors import EditError
     from hlotext.ir.nodes import methods as _methods
     from hlotext.ir.nodes import printing as _printing
@@ -453,7 +456,10 @@ _methods.register(
     }
 )
 
-del _edit, _linker, _methods, _printing, _sockets, _value
+_doors.make_door(sys.modules[__name__], {}, _ROOMS)
+_arguments.answer_for(sys.modules[__name__], [name for name in __all__ if name not in _LATE])
+
+del _doors, _edit, _linker, _methods, _printing, _sockets, _value
 
 
 def __dir__() -> list[str]:
@@ -472,5 +478,7 @@ if not TYPE_CHECKING:  # whoever checks types is told of names that are none
             return importlib.import_module(f"hlotext.{name}")
         if name not in _LATE:
             raise AttributeError(f"module 'hlotext' has no attribute {name!r}")
-        found = globals()[name] = getattr(importlib.import_module(f"hlotext.{_LATE[name]}"), name)
+        home = importlib.import_module(f"hlotext.{_LATE[name]}")
+        _arguments.answer_for(home, [name])
+        found = globals()[name] = getattr(home, name)
         return found

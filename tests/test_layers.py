@@ -51,6 +51,8 @@ INNER_FLOORS = {
     "ir": (
         "errors",
         "spelling",
+        "misfits",
+        "arguments",
         "foreign_names",
         "lazy_imports",
         "gc_control",

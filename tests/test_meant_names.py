@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import hlotext as hlo
-from hlotext import cost, diff, layout, lint, memory, rewrite
+from hlotext import cost, diff, layout, lint, matchers, memory, rewrite
 from hlotext.analysis.meant import meant_instruction, names_meant
 from hlotext.ir.foreign_names import FOREIGN
 from hlotext.ir.spelling import did_you_mean, text_or_path
@@ -192,6 +192,26 @@ STEP = "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4
         (lambda m: hlo.parse_shape(wrong(3)), "the text of a shape must be a string, not int"),
         (lambda m: hlo.parse_layout("1,0"), "for example: `{1,0:T(8,128)}`"),
         (lambda m: layout.explain(wrong("f32[8]")), "hlotext.parse_shape reads its text"),
+        (
+            lambda m: rewrite.change_shape(wrong("x"), "f32[4]"),
+            "change_shape() takes an Instruction as its first argument (instruction), not str; module.instruction('x')",
+        ),
+        (lambda m: rewrite.Builder.before(wrong(m.entry)), "not Computation; its .root is one"),
+        (lambda m: rewrite.remove_parameter(wrong(m), 0), "takes a Computation as its first argument"),
+        (lambda m: hlo.reread(wrong("a.txt")), "not str; hlotext.load(path) reads a file"),
+        (lambda m: m.entry.remove_all(wrong(m.entry.root)), "put it in a list: [it]"),
+        (lambda m: m.entry.root.shape.subshape(wrong(3)), "takes a list of integers as its first argument"),
+        (lambda m: m.lint(select=wrong([5])), "select=, not one that holds an int"),
+        (
+            lambda m: m.to_text(wrong(hlo.PrintOptions)),
+            "not the class PrintOptions; make one: PrintOptions(...)",
+        ),
+        (lambda m: list(m.find_all(wrong(3))), "Module.find_all() takes a string as its first argument"),
+        (lambda m: hlo.load_all(wrong(["a.txt"])), "not list; pass one at a time"),
+        (lambda m: hlo.verify(wrong([m, m])), "expected a Module, not list; pass one at a time"),
+        (lambda m: wrong(hlo.lint)(m), "hlotext.lint is a package; call hlotext.lint.run"),
+        (lambda m: wrong(hlo.cost)(m), "hlotext.cost is a package; call hlotext.cost.analyze"),
+        (lambda m: wrong(hlo.diff)(m, m), "hlotext.diff is a package; call hlotext.diff.compare"),
     ],
 )
 def test_values_of_another_type(call: Callable[[Any], object], said: str) -> None:
@@ -217,6 +237,26 @@ def test_names_of_xla(kind: type) -> None:
             getattr(value, name)
         assert caught.value.name is None  # Python proposes nothing else
     assert str(copy.deepcopy(module)) == str(pickle.loads(pickle.dumps(module))) == str(module)
+
+
+def test_no_name_of_xla_is_proposed() -> None:
+    module = hlo.parse(STEP)
+    for node in (module, module.entry, module.entry.root, module.entry.root.shape):
+        assert FOREIGN[type(node).__name__].keys().isdisjoint(dir(node))
+    assert "operands" in dir(module.entry.root)
+
+
+def test_an_error_of_a_fitting_argument_stays() -> None:
+    """Only an argument that contradicts its annotation is named; what happens in a function of the user is his."""
+    module = hlo.parse(STEP)
+
+    def fails(i: hlo.Instruction) -> bool:
+        return bool(wrong(i).nothing)
+
+    with pytest.raises(AttributeError, match="nothing"):
+        matchers.op().with_predicate(fails).match(module.entry.root)
+    with pytest.raises(IndexError, match="not a shape index"):
+        hlo.parse_shape("f32[4]").subshape((3,))
 
 
 def test_a_name_of_xla_in_a_computation_that_nobody_has_read(tmp_path: Path) -> None:

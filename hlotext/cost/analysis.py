@@ -263,7 +263,7 @@ class Analysis:
 
         Raises KeyError for an instruction of another module.
         """
-        expect(instruction, Instruction, "module.instruction(name) finds it")
+        expect(instruction, Instruction)
         computation = instruction.computation
         if computation is None or computation not in self._counting.works:
             raise KeyError(f"{instruction.name} is not an instruction of {self.module.name}")

@@ -11,6 +11,7 @@ from hlotext.execution.comparing import device_difference
 from hlotext.execution.errors import NotExecutable
 from hlotext.execution.inputs import device_arrays
 from hlotext.execution.plain_text import PlainModule, plain
+from hlotext.ir.arguments import caller_level
 from hlotext.ir.nodes.module import Module
 
 TOLERANCE = 0.01
@@ -108,7 +109,9 @@ def first_change(
                 return None
             return _found(reference, before.name, count, after_so_many)
     except NotExecutable as error:
-        warnings.warn(f"{before.name} was not verified by execution: {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            f"{before.name} was not verified by execution: {error}", RuntimeWarning, stacklevel=caller_level()
+        )
         return None
 
 

@@ -33,8 +33,14 @@ def message(kind: str, name: str, meant: str = "") -> str:
 
 def with_foreign_names(kind: T) -> T:
     """Class decorator for a class of `FOREIGN`."""
-    for name, meant in FOREIGN[kind.__name__].items():
+    foreign = FOREIGN[kind.__name__]
+    for name, meant in foreign.items():
         setattr(kind, name, ForeignName(name, meant))
+
+    def own_names(value: object) -> list[str]:
+        return [name for name in object.__dir__(value) if name not in foreign]
+
+    kind.__dir__ = own_names  # type: ignore[method-assign, assignment]  # completed and proposed are names that exist
     return kind
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
+
+from hlotext.ir import arguments
 
 
 def lazy_submodules(package: str, *modules: str, **names: Sequence[str]) -> Callable[[str], Any]:
@@ -26,9 +28,7 @@ def lazy_submodules(package: str, *modules: str, **names: Sequence[str]) -> Call
     homes = {name: module for module, owned in names.items() for name in owned}
     if (opening := sys.modules.get(package)) is not None:
         vars(opening)["__dir__"] = lambda: sorted(_listed(vars(opening), homes))
-        if names.keys() & homes.keys():
-            vars(opening)["_homes"] = homes
-            opening.__class__ = _Door
+        make_door(opening, names)
 
     def opened(name: str) -> Any:
         if name in homes:
@@ -55,12 +55,46 @@ class _Late(ModuleType):
         return found
 
 
+def make_door(package: ModuleType, names: Mapping[str, Sequence[str]], rooms: Collection[str] = ()) -> None:
+    """Makes a package the way in to names of its modules, and to the packages (`rooms`) that show names of their own.
+
+    Public functions behind a door answer for their arguments (`arguments`). A package that is called says what to call.
+    """
+    vars(package).update(_names=names, _rooms=rooms)
+    package.__class__ = _Door
+
+
 class _Door(ModuleType):
-    """A package that re-exports names which its submodules have too: importing a submodule must not rebind them."""
+    """A package that shows names of its modules, each of which is set here when it is imported."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not (isinstance(value, ModuleType) and name in self.__dict__["_homes"]):
-            super().__setattr__(name, value)
+        if isinstance(value, ModuleType):
+            own = vars(self)
+            if name in own["_rooms"]:
+                if type(value) is ModuleType:
+                    make_door(value, {})
+                arguments.answer_for(value, vars(value).get("__all__", ()))
+            arguments.answer_for(value, own["_names"].get(name, ()))
+            if any(name in shown for shown in own["_names"].values()):
+                return  # the name is that of a function too, which it is to stay
+        super().__setattr__(name, value)
+
+    def __call__(self, *given: object, **named: object) -> NoReturn:
+        """Raises TypeError with the functions to call instead."""
+        raise TypeError(not_callable(self))
+
+
+def not_callable(package: ModuleType) -> str:
+    """The message for a package that was called, with its functions to call instead."""
+    public = [name for name in package.__dict__.get("__all__", ()) if name.islower()]
+    called = [f"{package.__name__}.{name}" for name in _CALLED if name in public] or [
+        f"{package.__name__}.{name}" for name in public
+    ]
+    return f"{package.__name__} is a package; call {' or '.join(called[:3])}"
+
+
+_CALLED = ("run", "assign", "analyze", "compare", "open", "predict", "apply_rules")
+"""Names of the function that people mean by the name of its package."""
 
 
 def _listed(package: Mapping[str, Any], homes: Iterable[str]) -> set[str]:

@@ -14,6 +14,7 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.analysis.chips import chip
+from hlotext.ir.arguments import caller_level
 from hlotext.ir.spelling import did_you_mean, suggestion
 from hlotext.lint.codes import code_names
 from hlotext.lint.registry import GONE, all_rules, current_code, note_of
@@ -39,7 +40,7 @@ def _codes_now(codes: str | tuple[str, ...] | None) -> tuple[str, ...] | None:
 
 def _note(code: str) -> None:
     if note := note_of(code):
-        warnings.warn(note, DeprecationWarning, stacklevel=4)
+        warnings.warn(note, DeprecationWarning, stacklevel=caller_level())
 
 
 def _patterns_now(table: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
@@ -204,7 +205,7 @@ def _check_options(code: str, options: Mapping[str, Any], files: tuple[Path, ...
             warnings.warn(
                 f"rules.{code}.{name} is no longer a setting: shares of time and memory decide ({', '.join(SHARES)})",
                 DeprecationWarning,
-                stacklevel=2,
+                stacklevel=caller_level(),
             )
         elif field is None:
             known = ", ".join(fields) or "none"
@@ -249,7 +250,9 @@ def config_from_table(table: Mapping[str, Any]) -> Config:
         name = _KEYS.get(key)
         if name is None and key in _RETIRED:
             warnings.warn(
-                f"{key} is no longer a setting: use {_RETIRED[key]}", DeprecationWarning, stacklevel=2
+                f"{key} is no longer a setting: use {_RETIRED[key]}",
+                DeprecationWarning,
+                stacklevel=caller_level(),
             )
             continue
         if name is None:

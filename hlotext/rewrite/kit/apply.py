@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hlotext.ir.arguments import caller_level
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.module import Module
@@ -135,5 +136,9 @@ def apply_rules(
                 raise RewriteError(said)
     for name, reasons in done.refused.items():
         more = f", and {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
-        warnings.warn(f"the rule {name} was refused: {reasons[0]}{more}", RefusedRewriteWarning, stacklevel=2)
+        warnings.warn(
+            f"the rule {name} was refused: {reasons[0]}{more}",
+            RefusedRewriteWarning,
+            stacklevel=caller_level(),
+        )
     return done.counts

@@ -1,0 +1,103 @@
+"""Answers of public functions to arguments of other types than their annotations name.
+
+Nothing is looked at while all is well. Only when something inside fails are the arguments compared with the annotations; if
+one contradicts them, the answer names it. Anything else stays the error that it was.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType, FunctionType, ModuleType
+from typing import Any, cast
+
+FROM_INSIDE = (TypeError, AttributeError, LookupError, ValueError, AssertionError)
+"""Errors that an argument of another type may end in."""
+_GENERATOR = 0x20
+"""Flag of the code of a generator function."""
+_OWN = "hlotext"
+
+
+def answer_for(module: ModuleType, names: Iterable[str]) -> None:
+    """Lets public functions of a module, and the methods of its public classes, name arguments of another type."""
+    home = vars(module)
+    for name in names:
+        value = home.get(name)
+        if isinstance(value, FunctionType):
+            answering = _answering(value)
+            where, own_name = vars(sys.modules[value.__module__]), value.__name__
+            if where.get(own_name) is value:
+                where[own_name] = (
+                    answering  # the same for everybody: processes are sent functions by their names
+                )
+            home[name] = answering
+        elif isinstance(value, type) and value.__module__.partition(".")[0] == _OWN:
+            _answer_for_methods(value)
+
+
+def _answer_for_methods(kind: type) -> None:
+    if issubclass(kind, BaseException) or "_is_answering" in vars(kind):
+        return
+    kind._is_answering = True  # type: ignore[attr-defined]
+    for name, value in list(vars(kind).items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(value, FunctionType):
+            setattr(kind, name, _answering(value))
+        elif isinstance(value, classmethod | staticmethod) and isinstance(value.__func__, FunctionType):
+            setattr(kind, name, type(value)(_answering(value.__func__)))
+
+
+def _answering(function: FunctionType) -> Callable[..., Any]:
+    """The function; where it fails, an argument that contradicts its annotation is named."""
+    if vars(function) or not function.__annotations__.keys() - {"return"}:
+        return (
+            function  # decorated, so sent to processes and compared as it is; or there is nothing to compare
+        )
+    if function.__code__.co_flags & _GENERATOR:
+
+        @functools.wraps(function)
+        def answering(*arguments: Any, **named: Any) -> Iterator[Any]:
+            try:
+                yield from function(*arguments, **named)
+            except FROM_INSIDE as error:
+                _answer(function, arguments, named, error)
+                raise
+    else:
+
+        @functools.wraps(function)
+        def answering(*arguments: Any, **named: Any) -> Any:
+            try:
+                return function(*arguments, **named)
+            except FROM_INSIDE as error:
+                _answer(function, arguments, named, error)
+                raise
+
+    return answering
+
+
+def _answer(
+    function: FunctionType, arguments: tuple[Any, ...], named: dict[str, Any], error: Exception
+) -> None:
+    """Raises TypeError for an argument that contradicts its annotation; what hlotext itself passes is left to show itself."""
+    if _is_ours(sys._getframe(2)):
+        return
+    misfits = importlib.import_module("hlotext.ir.misfits")  # only failures need it
+    found = misfits.misfit(function, arguments, named) if not misfits.is_said(error) else ""
+    if found:
+        raise TypeError(found) from None
+
+
+def _is_ours(frame: FrameType) -> bool:
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] == _OWN
+
+
+def caller_level() -> int:
+    """The `stacklevel` of a warning in the calling function that shows the line of the program that uses hlotext."""
+    level, frame = 0, cast("FrameType | None", sys._getframe(1))
+    while frame is not None and _is_ours(frame):
+        level, frame = level + 1, frame.f_back
+    return level + 1

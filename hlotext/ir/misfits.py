@@ -1,0 +1,384 @@
+"""Values compared with the annotations of the arguments that they were given for, and what to give instead, in words."""
+
+from __future__ import annotations
+
+import builtins
+import collections.abc
+import dis
+import inspect
+import os
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from hlotext.ir.spelling import text_or_path, with_article
+
+_MOST_LOOKED_AT = 1000
+"""Elements of a list that are compared with their annotation."""
+
+
+def is_said(error: Exception) -> bool:
+    """True for an error that hlotext raises on purpose, with a message of its own."""
+    if type(error).__module__.startswith("hlotext."):
+        return True
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or isinstance(error, AssertionError):
+        return False
+    frame = last.tb_frame
+    is_ours = frame.f_globals.get("__name__", "").startswith("hlotext.")
+    return is_ours and frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
+def misfit(function: types.FunctionType, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+    """The message for the first argument whose type contradicts its annotation; empty if all fit."""
+    signature = _signature(function)
+    try:
+        bound = signature.bind(*arguments, **named)
+    except TypeError:
+        return ""  # Python has said what is missing or too much
+    kinds = kinds_of(function)
+    owners = [name for name in ("self", "cls") if name in signature.parameters]
+    for number, (name, value) in enumerate(bound.arguments.items(), 1 - len(owners)):
+        kind = signature.parameters[name].kind
+        values = [value]
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            values = list(value)
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            values = list(value.values())
+        wanted = kinds.get(name, Any)
+        for place, one in enumerate(values):
+            if fits(one, wanted):
+                continue
+            is_positional = kind in (
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                inspect.Parameter.VAR_POSITIONAL,
+            )
+            where = f"its {_ordinal(number + place)} argument" if is_positional else f"{name}="
+            shown = f" ({name})" if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD else ""
+            return (
+                f"{function.__qualname__}() takes {words(wanted)} as {where}{shown}, not {given(one, wanted)}"
+            )
+    return ""
+
+
+def _signature(function: types.FunctionType) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def kinds_of(function: types.FunctionType) -> Mapping[str, Any]:
+    """The types of a function's arguments; Any for an annotation that cannot be evaluated."""
+    names = _Names(function)
+    return {
+        name: _evaluated(annotation, names)
+        for name, annotation in function.__annotations__.items()
+        if name != "return"
+    }
+
+
+def _evaluated(annotation: object, names: _Names) -> Any:
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, {"__builtins__": builtins}, names)
+    except Exception:  # what is not there at run time says nothing
+        return Any
+
+
+class _Names(dict[str, Any]):
+    """The names that an annotation may use, those imported for type checkers alone too."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        super().__init__(function.__globals__)
+
+    def __missing__(self, name: str) -> Any:
+        for module in (collections.abc, typing, builtins):
+            if name in vars(module):
+                return vars(module)[name]
+        if name == "os":
+            return os
+        homes = [
+            one for key, one in list(sys.modules.items()) if key == "hlotext" or key.startswith("hlotext.")
+        ]
+        found = {one for home in homes if isinstance(one := vars(home).get(name), type)}
+        return found.pop() if len(found) == 1 else Any
+
+
+def fits(value: object, kind: Any) -> bool:
+    """False if a value contradicts a type; what cannot be told fits."""
+    if kind is Any or isinstance(kind, typing.TypeVar | str | typing.ForwardRef):
+        return True
+    if kind is None or kind is types.NoneType:
+        return value is None
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return any(fits(value, one) for one in parts)
+    if origin is typing.Literal:
+        return value in parts
+    if origin in _FILES or kind in _FILES:
+        return hasattr(value, "read") or hasattr(value, "write")
+    if origin is not None:
+        return _fits_generic(value, origin, parts)
+    if not isinstance(kind, type):
+        return True
+    if kind is float or kind is complex:
+        return isinstance(value, int | float) or hasattr(value, "__float__") or isinstance(value, kind)
+    if kind is int:
+        return hasattr(value, "__index__")
+    try:
+        return isinstance(value, kind)
+    except TypeError:  # a protocol that only type checkers know
+        return True
+
+
+def _fits_generic(value: object, origin: Any, parts: tuple[Any, ...]) -> bool:
+    if origin is collections.abc.Callable:
+        return callable(value)
+    if not isinstance(origin, type) or origin is type:
+        return origin is not type or isinstance(value, type)
+    if not isinstance(value, origin) or isinstance(value, str | bytes):
+        return False
+    return all(fits(one, part) for one, part in _elements(value, origin, parts))
+
+
+def _elements(value: object, origin: type, parts: tuple[Any, ...]) -> Iterator[tuple[object, Any]]:
+    """Elements of a collection that can be looked at again, each with its type."""
+    if isinstance(value, Mapping) and len(parts) == 2 and isinstance(value, dict):
+        for key, one in list(value.items())[:_MOST_LOOKED_AT]:
+            yield key, parts[0]
+            yield one, parts[1]
+    elif origin is tuple and len(parts) != 2 and isinstance(value, tuple):
+        yield from zip(value, parts, strict=False)
+    elif isinstance(value, list | tuple | set | frozenset | dict) and parts:
+        for one in list(value)[:_MOST_LOOKED_AT]:
+            yield one, parts[0]
+
+
+# ---- words
+
+_FILES = (typing.IO, typing.TextIO, typing.BinaryIO)
+_NOUNS: Mapping[Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    complex: "number",
+    bool: "truth value",
+}
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def _ordinal(number: int) -> str:
+    return _ORDINALS[number - 1] if number <= len(_ORDINALS) else f"{number}th"
+
+
+def words(kind: Any) -> str:
+    """A type in words: `an Instruction`, `a list of integers`, `a Shape or a string`."""
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        shown = list(dict.fromkeys(words(one) for one in parts))
+        return f"{', '.join(shown[:-1])} or {shown[-1]}" if len(shown) > 1 else shown[0]
+    if origin is typing.Literal:
+        return f"one of {', '.join(map(repr, parts))}"
+    if kind is None or kind is type(None):
+        return "None"
+    if kind is bool:
+        return "True or False"
+    if kind is bytes:
+        return "bytes"
+    if origin in _FILES or kind in _FILES:
+        return "an open file"
+    if origin is collections.abc.Callable or kind is collections.abc.Callable:
+        return "a function"
+    if (isinstance(kind, type) and issubclass(kind, os.PathLike)) or origin is os.PathLike:
+        return "a path"
+    if origin is not None and isinstance(origin, type):
+        if issubclass(origin, Mapping):
+            return f"a mapping from {_plural(parts[0])} to {_plural(parts[1])}" if parts else "a mapping"
+        if origin is tuple and Ellipsis not in parts:
+            return f"a tuple of {len(parts)}"
+        if origin is type:
+            return "a class"
+        return f"a list of {_plural(parts[0])}" if parts else "a list"
+    return with_article(_noun(kind))
+
+
+def _noun(kind: Any) -> str:
+    return _NOUNS.get(kind) or str(getattr(kind, "__name__", kind))
+
+
+def _plural(kind: Any) -> str:
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_plural(one) for one in parts))
+    if kind is None or kind is type(None):
+        return "None"
+    if origin is not None or not isinstance(kind, type):
+        is_list = isinstance(origin, type) and not issubclass(origin, Mapping)
+        return ("tuples" if origin is tuple else "lists") if is_list else "values"
+    return "values" if kind is object else "bytes" if kind is bytes else f"{_noun(kind)}s"
+
+
+def given(value: object, kind: Any) -> str:
+    """The value that was given, in words, and how it becomes the one that is wanted."""
+    inside = _contradiction(value, kind)
+    if inside is not None:
+        return f"one that holds {with_article(_shown(inside[0]))}{_advice(inside[0], inside[1])}"
+    return f"{_shown(value)}{_advice(value, kind)}"
+
+
+def _shown(value: object) -> str:
+    return (
+        "None"
+        if value is None
+        else f"the class {value.__name__}"
+        if isinstance(value, type)
+        else type(value).__name__
+    )
+
+
+def _contradiction(value: object, kind: Any) -> tuple[object, Any] | None:
+    """The element of a list that makes it contradict, and its type; None if the list itself does."""
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        found = [one for part in parts if (one := _contradiction(value, part)) is not None]
+        return found[0] if found else None
+    if (
+        not isinstance(origin, type)
+        or origin is type
+        or isinstance(value, str | bytes)
+        or not isinstance(value, origin)
+    ):
+        return None
+    return next(((one, part) for one, part in _elements(value, origin, parts) if not fits(one, part)), None)
+
+
+def _advice(value: object, kind: Any) -> str:
+    for one in _alternatives(kind):
+        if found := hint(value, one):
+            return f"; {found}"
+    return ""
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return typing.get_args(kind)
+    return (kind,)
+
+
+def hint(value: object, kind: Any) -> str:
+    """The way from a value to one of a type, in words; empty if there is none."""
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if isinstance(origin, type) and parts:
+        is_list = origin in _LISTS
+        return (
+            f"put it in a list: [{'...' if value is None else 'it'}]"
+            if is_list and fits(value, parts[0])
+            else ""
+        )
+    if not isinstance(kind, type):
+        return ""
+    if isinstance(value, type):
+        return f"make one: {value.__name__}(...)" if issubclass(value, kind) else ""
+    if isinstance(value, list | tuple) and value and all(fits(one, kind) for one in value):
+        return "pass one at a time"
+    if (ways := _WAYS.get(kind.__name__)) is not None and kind.__module__.startswith("hlotext."):
+        return ways(value, kind)
+    if isinstance(value, types.MethodType | types.FunctionType) and kind in (str, bytes):
+        return f"call it: {value.__name__}()"
+    return ""
+
+
+_LISTS = (
+    list,
+    collections.abc.Sequence,
+    collections.abc.Iterable,
+    collections.abc.Collection,
+    tuple,
+)
+
+
+def module_hint(value: object, kind: type) -> str:
+    """The way from a value to a module: text and paths are read, and parts of a module know theirs."""
+    if isinstance(value, str | bytes):
+        return _READERS[text_or_path(value) if isinstance(value, str) else "text"]
+    if isinstance(value, os.PathLike):
+        return _READERS["path"]
+    if isinstance(getattr(value, "module", None), kind):
+        return "pass its .module"
+    if callable(getattr(value, "as_text", None)):
+        return "hlotext.load(it) takes what JAX lowered or compiled"
+    home = getattr(value, "computation", None)
+    if isinstance(getattr(home, "module", None), kind):
+        return "pass its .computation.module"
+    if home is not None and hasattr(home, "is_sugared"):
+        return "hlotext.parse(line) makes a module of one op line"
+    if isinstance(value, list | tuple) and value and all(isinstance(one, kind) for one in value):
+        return "pass one module at a time"
+    return "the module is the first argument" if isinstance(value, list | tuple | dict) else ""
+
+
+_READERS = {
+    "text": "hlotext.parse(text) reads it",
+    "path": "hlotext.load(path) reads a file",
+    "": "hlotext.load(path) reads a file, and hlotext.parse(text) reads text",
+}
+
+
+def _instruction_hint(value: object, kind: type) -> str:
+    if isinstance(value, str):
+        return f"module.instruction({value!r}) finds one"
+    if isinstance(value, int):
+        return f"computation.instructions[{value}] is one by its number"
+    if isinstance(getattr(value, "root", None), kind):
+        return "its .root is one"
+    return "its .entry.root is one" if hasattr(value, "computations") else ""
+
+
+def _computation_hint(value: object, kind: type) -> str:
+    if isinstance(value, str):
+        return f"module.computation({value!r}) finds one"
+    if isinstance(getattr(value, "computation", None), kind):
+        return "pass its .computation"
+    return "pass its .entry" if hasattr(value, "computations") else ""
+
+
+def _shape_hint(value: object, kind: type) -> str:
+    if isinstance(value, str):
+        return f"hlotext.parse_shape({value!r}) reads one"
+    if isinstance(getattr(value, "shape", None), kind):
+        return "pass its .shape"
+    return "hlotext.rewrite.shape_of('f32', sizes) makes one" if isinstance(value, list | tuple) else ""
+
+
+def _by_text(how: str, attribute: str = "") -> Callable[[object, type], str]:
+    def ways(value: object, kind: type) -> str:
+        if isinstance(value, str):
+            return how
+        return (
+            f"pass its .{attribute}"
+            if attribute and isinstance(getattr(value, attribute, None), kind)
+            else ""
+        )
+
+    return ways
+
+
+_WAYS: Mapping[str, Callable[[object, type], str]] = {
+    "Module": module_hint,
+    "Instruction": _instruction_hint,
+    "Computation": _computation_hint,
+    "Shape": _shape_hint,
+    "Layout": _by_text("hlotext.parse_layout(text) reads one", "layout"),
+    "Literal": _by_text("hlotext.parse_literal(text, shape) reads one", "literal"),
+    "Sharding": _by_text("hlotext.parse_sharding(text) reads one", "sharding"),
+    "Pattern": _by_text("hlotext.matchers.parse_pattern(text) reads one", "pattern"),
+    "RewriteRule": _by_text("hlotext.rewrite.rule(text) makes one"),
+    "DumpFolder": _by_text("hlotext.dumps.open(path) opens one"),
+    "Builder": lambda value, kind: (
+        "hlotext.rewrite.Builder.before(it) makes one" if hasattr(value, "opcode") else ""
+    ),
+}
+"""Ways from values to one of a class of hlotext, by its name."""
