@@ -46,6 +46,8 @@ CONTENTS = {
     "JSON": b'{"a": 1}',
     "GZIP": bytes.fromhex("1f8b08000000000000034b4c4a"),
     "TAR": b"junk" * 200,
+    "QUOTED": b"".join(b"> " + line + b"\n" for line in STEP.splitlines()),
+    "NOFIELD": b'{"hloModule": {"nam": "x"}}',
     "CUT": STEP[: STEP.rindex(b"f32") + 2],
 }
 FOLDERS = ("FOLDER", "NONE", "MODULES", "CLOSED")

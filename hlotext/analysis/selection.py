@@ -16,6 +16,10 @@ from hlotext.ir.nodes.module import Module
 _LINE = re.compile(r"(?P<file>.+?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?")
 
 
+_NO_NUMBER = re.compile(r"\.py:(?!\d+(?:-\d+)?$)")
+"""A Python file with something behind its colon that is no line."""
+
+
 @attrs.frozen
 class Selection:
     """Selection of instructions by origin. Instructions without their own line or scope use the propagated ones of
@@ -33,6 +37,8 @@ class Selection:
     def __attrs_post_init__(self) -> None:
         if self.line is not None and _bounds(self.line)[1] > _bounds(self.line)[2]:
             raise ValueError(f"{self.line} is not a line range such as model.py:12-30")
+        if self.line is not None and _NO_NUMBER.search(self.line):
+            raise ValueError(f"{self.line} is not a source line such as model.py:12")
 
     @property
     def is_everything(self) -> bool:

@@ -20,7 +20,7 @@ from hlotext.cli.usage import usage_message
 from hlotext.findings import escape
 from hlotext.ir import gc_control
 from hlotext.ir.spelling import did_you_mean
-from hlotext.schemas.command_table import COMMANDS, FORMER, GROUPS, QUESTIONS, current
+from hlotext.schemas.command_table import COMMANDS, FORMER, GROUPS, OTHER_NAMES, QUESTIONS, current
 from hlotext.syntax.source import inputs
 
 __all__ = [
@@ -81,6 +81,12 @@ class _Commands(CommandGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if (
+            len(args) > 1 and args[0] == "explain" and not os.path.exists(args[1])
+        ):  # of a pass; also of what has a name
+            help_names = importlib.import_module("hlotext.cli.help_names")
+            if help_names.has_page(args[1]):
+                ctx.fail(f"no command 'explain'; {help_names.meant(args[1])}")
         return super().resolve_command(ctx, current(args))
 
     def unknown(self, ctx: click.Context, word: str, rest: Sequence[str] = ()) -> str:
@@ -98,6 +104,9 @@ class _Commands(CommandGroup):
         if word in known:
             more = f", or {_TRACE} for a trace of the schedule" if word == "trace" else ""
             return f"no command {word!r}; did you mean `hlotext {known[word]}`{more}?"
+        plain = word.lstrip("-")
+        if (other := OTHER_NAMES.get(plain) or (plain if plain in COMMANDS else "")) and word not in COMMANDS:
+            return f"no command {word!r}; did you mean `hlotext {other}`?"
         help_names = importlib.import_module("hlotext.cli.help_names")  # loads all tables
         if help_names.has_page(word):
             return f"no command {word!r}; {help_names.meant(word)}"

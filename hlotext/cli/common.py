@@ -209,7 +209,8 @@ def read(place: str | ModuleFile, *, with_errors: bool = False, is_whole: bool =
         else:
             source, name = place.source(), place.label
     except (hlo.InputError, hlo.ProtoError, ImportError) as error:
-        raise Unreadable(str(error), where=where) from None
+        is_named = isinstance(error, ImportError) or where["file"] in str(error)
+        raise Unreadable(str(error) if is_named else f"{where['file']}: {error}", where=where) from None
     result = hlo.parse_tolerant(source.text, name=source.name)
     for diagnostic in result.diagnostics:
         if diagnostic.severity is hlo.Severity.ERROR and not with_errors:

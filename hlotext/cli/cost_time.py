@@ -15,6 +15,7 @@ from hlotext.analysis import (
     ChipChoice,
     DeviceMesh,
     SourceLocation,
+    backend_of,
     byte_text,
     census,
     is_optimized,
@@ -24,7 +25,7 @@ from hlotext.analysis import (
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli.chip_options import format_count, format_percent, line_cell, seconds, told, with_set
-from hlotext.cli.common import trips_of
+from hlotext.cli.common import say, trips_of
 from hlotext.cli.listing import Listing, Shown
 from hlotext.cli.output import Output
 
@@ -87,6 +88,12 @@ def show(
     """Shows a lower bound on run time. `work`: facts about operations and bytes; `compiled_for`: as far as text and folder
     tell it, whatever chip was given."""
     chip = [] if choice.source == "given" else [("chip", str(choice))]
+    if found.compiled_for:
+        own = [one.name for one in CHIPS.values() if one.backend is backend_of(found.module)]
+        say(
+            f"the module was compiled for {found.compiled_for}, but {found.chip.name} is a {found.chip.backend.name}: only a "
+            f"rough comparison; for {found.compiled_for} there is --chip {', '.join(own)}"
+        )
     report.facts([*chip, *_facts(found, compiled_for), *work])
     lines = source_locations(found.module)
     _show_instructions(report, found, limit, lines)

@@ -65,8 +65,20 @@ class _Dump(CommandGroup):
     def unknown(self, ctx: click.Context, word: str, rest: Sequence[str] = ()) -> str:
         if os.path.exists(word):
             meant = next((one for one in rest if self.get_command(ctx, one) is not None), "list")
-            return f"{word} is not a command of `hlotext dump`; did you mean `hlotext dump {meant} {word}`?"
+            line = f"dump {meant}" if _is_dump(word) else "show"
+            return f"{word} is not a command of `hlotext dump`; did you mean `hlotext {line} {word}`?"
         return super().unknown(ctx, word, rest)
+
+
+def _is_dump(path: str) -> bool:
+    """True for a folder, a file in a dump folder and a packed one."""
+    if os.path.isdir(path):
+        return True
+    try:
+        opened(path)
+    except click.ClickException:
+        return False
+    return True
 
 
 @click.group(cls=_Dump)

@@ -390,9 +390,14 @@ def _files(paths: Sequence[str]) -> list[str | ModuleFile]:
                 files += lint.texts_in(path)
             except hlo.InputError as error:
                 raise Unreadable(str(error)) from None
+        elif _CODE.fullmatch(path) and not os.path.exists(path):
+            raise click.UsageError(f"{path} is no file; codes are joined with commas: --select C101,C102")
         else:
             files.append(path)
     return files
+
+
+_CODE = re.compile(r"[A-Z]\d{3}")
 
 
 def _fix(files: Sequence[str | ModuleFile], config: lint.Config, quiet: bool) -> None:

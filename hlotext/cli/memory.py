@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import attrs
 import click
@@ -12,7 +12,7 @@ import click
 import hlotext as hlo
 from hlotext import dumps, memory
 from hlotext.analysis import backend_of
-from hlotext.analysis.chips import CHIPS, Chip
+from hlotext.analysis.chips import CHIPS, HOST, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.entries import program_name
 from hlotext.cli import memory_message
@@ -52,6 +52,23 @@ _DIFFERENT = 1
 _DEFAULT_LIMIT = 12
 
 
+class _Space(click.ParamType[int]):
+    """A memory space by its number or its usual name."""
+
+    name = "space"
+    _NAMED: ClassVar = {"hbm": 0, "main": 0, "device": 0, "vmem": 1, "cmem": 1, "host": HOST}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        if isinstance(value, int):
+            return value
+        number = self._NAMED.get(value.lower(), int(value) if value.isdecimal() else None)
+        if number is None:
+            known = f"a number, hbm (0), vmem (1) or host ({HOST})"
+            raise click.UsageError(f"--space takes {known}, not {value!r}", ctx)
+        return number
+
+
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
@@ -60,7 +77,15 @@ _DEFAULT_LIMIT = 12
 @click.option(
     "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if it cannot be detected."
 )
-@click.option("--space", "memory_space", type=int, default=0, show_default=True, help="Memory space to show.")
+@click.option(
+    "--space",
+    "memory_space",
+    type=_Space(),
+    default=0,
+    show_default=True,
+    metavar="N|hbm|vmem|host",
+    help="Memory space to show.",
+)
 @click.option(
     "--at",
     "moment",

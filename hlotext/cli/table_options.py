@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 import attrs
 import click
 
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, nearest
+from hlotext.schemas import columns
+from hlotext.schemas.command_table import current
 
 F = TypeVar("F", bound=Callable[..., Any])
 _KEY = __name__
@@ -97,13 +99,31 @@ class TableOptions:
                         "--columns and --sort apply to text tables, which this output does not have",
                         self.command,
                     )
-                meant = (
-                    did_you_mean(wanted, list(self.known))
-                    or f"columns: {shorten(known, 110, placeholder=' ...')}"
-                )
+                meant = did_you_mean(wanted, list(self.known)) or _elsewhere(wanted)
+                meant = meant or f"columns: {shorten(known, 110, placeholder=' ...')}"
                 raise click.UsageError(f"no column {wanted!r}; {meant}", self.command)
         click.echo(b"".join(self.held), nl=False)
         self.held.clear()
+
+
+def _elsewhere(wanted: str) -> str:
+    """The commands whose tables have a column of that name, or nearly; empty if none has."""
+    if len(wanted) < _LONG:
+        return ""
+    having: dict[str, dict[str, None]] = {}
+    for name in columns.commands():
+        for column in (
+            one for table in columns.tables(name).values() for one in table if one.title is not None
+        ):
+            for word in filter(None, (column.title, column.key)):
+                having.setdefault(word, {})[f"`hlotext {' '.join(current([name]))}`"] = None
+    near = nearest(wanted, having)
+    return f"{near[0]} is a column of {' and '.join(list(having[near[0]])[:_MOST_COMMANDS])}" if near else ""
+
+
+_LONG = 5
+"""Letters of a word that is near to few others."""
+_MOST_COMMANDS = 2
 
 
 def _place(wanted: str, titles: Sequence[Sequence[str]]) -> int | None:

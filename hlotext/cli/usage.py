@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from typing import Any
 
@@ -12,6 +13,31 @@ from hlotext.ir.spelling import did_you_mean, suggestion
 
 _OTHER_WORDS = {"cuda": "gpu", "rocm": "gpu", "nvidia": "gpu", "amd": "gpu", "host": "cpu"}
 """Other names of platforms."""
+_OTHER_OPTIONS = {
+    other: option
+    for option, others in {
+        "limit": "top head max count num n rows max-rows first most",
+        "sort": "order order-by sort-by sortby",
+        "columns": "fields select-columns cols",
+        "chip": "device target arch hardware gpu tpu accelerator",
+        "platform": "backend",
+        "format": "output-format fmt",
+        "output": "out outfile to-file output-file dest",
+        "o": "out outfile output dest",
+        "instruction": "name op instr node",
+        "select": "rule rules code codes enable only",
+        "pass": "passes",
+        "passes": "pass p",
+        "fail-on": "threshold fail error-on max-allowed",
+        "jobs": "workers threads processes parallel",
+        "quiet": "silent no-notes",
+        "version": "v V ver",
+        "mesh": "axes topology",
+        "trips": "trip-count iterations loops",
+    }.items()
+    for other in others.split()
+}
+"""Options by the names that other tools have for them."""
 _QUOTED = re.compile(r"'(.*)' is not one of")
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$")
 _NO_PATH = re.compile(r"(File|Directory|Path) '(.*)' (does not exist|is a (?:file|directory)\b.*)")
@@ -42,10 +68,25 @@ def usage_message(error: click.UsageError) -> str:
         value = error.param.metavar or error.param.type.name.upper()
         return f"missing option {' or '.join(error.param.opts)} {value}"
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Argument):
-        return missing_argument(error.param.metavar or error.param.human_readable_name).message
+        return _misplaced(error) or missing_argument(_argument(error.param)).message
     if isinstance(error, click.BadParameter) and error.param is not None:
         return _bad_value(error, error.param) or _plain(error)
     return _plain(error)
+
+
+def _argument(param: click.Parameter) -> str:
+    return param.metavar or param.human_readable_name.upper()
+
+
+def _misplaced(error: click.MissingParameter) -> str:
+    """The message for a path that stands where another argument belongs, which is the one that is missing."""
+    for one in error.ctx.command.params if error.ctx is not None else ():
+        value = error.ctx.params.get(one.name or "") if error.ctx is not None else None
+        if not isinstance(one, click.Argument) or isinstance(value, tuple | None) or "FILE" in _argument(one):
+            continue
+        if os.path.exists(str(value)):
+            return f"missing argument {_argument(one)} before {value}"
+    return ""
 
 
 def _plain(error: click.UsageError) -> str:
@@ -66,6 +107,14 @@ def _no_such_option(error: click.NoSuchOption) -> str:
             for word in (str(value), f"{option.lstrip('-')}-{value}"):
                 names.setdefault(word, f"{option} {value}")
     meant = did_you_mean(error.option_name.lstrip("-"), list(names))
+    group = error.ctx.command if error.ctx is not None else None
+    plain = error.option_name.lstrip("-")
+    if error.ctx is not None and isinstance(group, click.Group) and plain in group.list_commands(error.ctx):
+        return f"no option {error.option_name}; did you mean the command `{plain}`?"
+    words = {option.lstrip("-") for one in known for option in one.opts}
+    other = _OTHER_OPTIONS.get(error.option_name.lstrip("-"), "")
+    if not meant and other in words:
+        return f"no option {error.option_name}; did you mean `{'--' if len(other) > 1 else '-'}{other}`?"
     near = names.get(meant.partition("`")[2].partition("`")[0])
     others = [] if near or error.ctx is None else _commands_with(error.option_name, error.ctx)
     if others:

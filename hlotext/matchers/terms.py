@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.tables.other_names import opcode_meant
 from hlotext.matchers import words
 from hlotext.matchers.pattern import PatternError
 
@@ -239,6 +240,8 @@ class Reader:
         word = _IDENTIFIER.match(found)
         if word is not None and (name := word[0].replace("_", "-")) in OPCODES and name != word[0]:
             return PatternError(f"opcodes are spelled with hyphens; did you mean `{name}`?")
+        if word is not None and (meant := opcode_meant(word[0])):
+            return PatternError(f"there is no opcode {word[0]}; {meant}")
         return PatternError(f"expected {expected} at {self.source.place(self.position)}, found {found}")
 
     def known(self, problem: str | None, position: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hlotext.proto import pool
@@ -51,7 +52,14 @@ def from_json(text: str) -> bytes:
             continue
         raw: bytes = message.SerializeToString(deterministic=True)
         return raw
+    reason = _CLASS.sub("", reason)
     raise ProtoError(f"this is not a module in JSON: {reason.splitlines()[0] if reason else 'it is empty'}")
+
+
+_CLASS = re.compile(
+    r"(?:Message type )?\"?hlotext\.xla\.\w+\"? (?:has )?|(?: at \"hlotext\.xla\.\w+\.?\w*\")"
+)
+"""Names of protobuf's classes in its messages, which say nothing to those who wrote the JSON."""
 
 
 def _json_format() -> Any:

@@ -68,6 +68,39 @@ FORMER: dict[str, tuple[str, ...]] = {
 }
 """Former spellings and what they stand for. They keep working and are not listed."""
 
+OTHER_NAMES: dict[str, str] = {
+    other: name
+    for name, others in {
+        "show": "view info cat stats summary summarize inspect describe print open",
+        "grep": "search find query-ops filter",
+        "check": "parse syntax",
+        "verify": "validate verifier",
+        "diff": "compare cmp",
+        "memory": "mem ram buffers peak hbm",
+        "cost": "perf profile flops roofline estimate latency speed",
+        "comm": "collective network communication",
+        "fmt": "format pretty prettify",
+        "rewrite": "opt optimize transform passes-run",
+        "extract": "slice-out subgraph isolate",
+        "reduce": "minimize shrink bisect-module",
+        "run": "exec execute interpret eval evaluate",
+        "convert": "export-proto to-proto translate",
+        "report": "html dashboard",
+        "graph": "draw plot dot-graph visualize viz",
+        "message": "log error explain-error",
+        "sql": "query",
+        "table": "export parquet csv",
+        "triage": "rank top",
+        "dump list": "ls list dumps",
+        "dump why": "why blame",
+        "bugreport": "repro reproduce",
+        "lint": "warnings analyze analyse",
+        "help": "man doc docs",
+    }.items()
+    for other in others.split()
+}
+"""Names that other tools have for a command; an unknown command is answered with it."""
+
 QUESTIONS: tuple[tuple[str, str], ...] = (
     ("What is in this module?", "show FILE"),
     ("Which module is slow, and what to fix first?", "triage DIR"),

@@ -146,19 +146,20 @@ class _Reading:
         kind = hints.foreign_text.guess_format(text)
         message = f"not HLO text; it looks like {kind}" if kind else "not HLO text"
         help, end = "", text.find("\n", start)
-        if (inside := _INSIDE_A_LINE().search(text, start)) is not None:
+        inside = _INSIDE_A_LINE().search(text, start) if kind in ("", hints.foreign_text.LOG) else None
+        if inside is not None:
             line = self.source.position(inside.start())[0]
-            help = (
-                f"`HloModule` is within line {line}: remove the log prefix from each line of the module, or let XLA write "
-                "it with --xla_dump_to=DIR"
-            )
+            before = self.text[self.text.rfind("\n", 0, inside.start()) + 1 : inside.start()]
+            what = "the log prefix" if kind else f"what stands before it, {before[:40]!r},"
+            help = f"`HloModule` is within line {line}: remove {what} from each line of the module"
+            help += ", or let XLA write it with --xla_dump_to=DIR" if kind else ""
         elif kind == hints.foreign_text.LOG:
             help = "`hlotext message` explains compiler messages in a log"
-        if not kind and text_or_path(text.strip()) == "path":
+        if not kind and inside is None and text_or_path(text.strip()) == "path":
             help = "this is a path; use hlotext.load(path)"
         elif kind and "`" not in kind and ";" not in kind and not help:  # it says no way itself
             help = _READ
-        elif not kind:
+        elif not kind and inside is None:
             stop = word_end(text, start)
             help = did_you_mean(text[start : min(stop, start + 40)], ["HloModule"]) or _FORM
             if _COMPUTATION_LINE().search(text, start) is not None:
