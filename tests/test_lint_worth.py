@@ -568,3 +568,15 @@ def test_only_chips_that_launch_have_launch_overhead(chip: str, why: str) -> Non
     config = lint.Config(select=("G113",), chip=chip, **support.SAY_ALL)
     (finding,) = lint.run(hlo.parse(HISTOGRAM.replace("[N", "[500")), config)
     assert finding.message.endswith(f": {why}")
+
+
+@pytest.mark.parametrize(("size", "count"), [("1024", 1), ("67108864", 0)])
+def test_launches_of_a_loop_that_is_not_captured_are_priced(size: str, count: int) -> None:
+    """500 launches of 1 us are much of a loop over 4 KiB, and nothing of one over 256 MiB."""
+    text = (support.DATA / "lint/parts/loop_not_captured.txt").read_text().partition("HloModule silent")[0]
+    found = lint.run(
+        hlo.parse(text.replace("[1024]", f"[{size}]")), lint.Config(select=("G113",), chip="h100")
+    )
+    assert len(found) == count
+    for one in found:
+        assert (one.seconds, one.is_at_most) == (pytest.approx(500e-6), True)

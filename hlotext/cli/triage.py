@@ -225,7 +225,7 @@ def _memory(found: triage.Triage, limit: int) -> TerminalTable:
     def row(one: triage.Examined) -> Row:
         sizes = {content.role: content.bytes for content in one.contents}
         layer = one.layers[0] if one.layers else None
-        largest = f"{layer.scope}: {_arrays(layer)}" if layer else ""
+        largest = f"{layer.scope}: {byte_text(layer.bytes)}" if layer else ""
         return one.name, one.peak_bytes or 0, *map(sizes.get, triage.Role), largest, one.place
 
     empty = [
@@ -249,14 +249,6 @@ def _by_bytes(column: TerminalColumn, fullest: Sequence[triage.Examined]) -> Ter
             parts[content.role] = max(parts[content.role], content.bytes / (one.peak_bytes or 1))
     order = [role.value for role in sorted(parts, key=parts.__getitem__)]
     return attrs.evolve(column, rank=order.index(column.title)) if column.title in order else column
-
-
-def _arrays(layer: triage.Layer) -> str:
-    """Bytes of a layer's arrays, and of each where there are several."""
-    if layer.arrays == 1:
-        return byte_text(layer.bytes)
-    most = "each" if layer.bytes == layer.arrays * layer.largest else "the largest"
-    return f"{byte_text(layer.bytes)} in {layer.arrays:,} arrays, {most} {byte_text(layer.largest)}"
 
 
 def _action_facts(action: triage.Action, chip: str) -> list[tuple[str, str]]:

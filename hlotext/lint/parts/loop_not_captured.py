@@ -51,12 +51,16 @@ class LoopNotCaptured(Rule):
             why = f": {cause.message}" if cause is not None else ""
             often = f"; {rounds:,} iterations launch" if rounds is not None else "; each iteration launches"
             total = f"{rounds * count:,}" if rounds is not None else f"{count:,}"
+            launch = context.prices.chip.rates.launch
             yield Report(
                 one,
                 f"of {count:,} thunks per iteration, only {blocker.name or blocker.kind} keeps the loop from being a "
                 f"single command buffer{why}{often} {total} thunks one by one",
                 "move that operation out of the loop, or use one that can be captured; --xla_gpu_enable_command_buffer "
                 "must also include WHILE",
+                # Next to large matmuls, launching even thousands of kernels takes no time.
+                seconds=rounds * count * launch.value if rounds is not None and launch is not None else None,
+                is_at_most=True,
             )
 
 
