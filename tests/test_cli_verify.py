@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 import hlotext as hlo
+from hlotext import lint
+from hlotext.reports.human import coloured
 from hlotext.syntax.source import codes as syntax_codes
 from hlotext.verify.codes import CODES
 from tests import support
@@ -103,9 +106,9 @@ def test_colour_on_a_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     plain = run("verify", folder / "wrong.hlo").stdout
     monkeypatch.setattr("hlotext.cli.findings.is_colourful", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    coloured = run("verify", folder / "wrong.hlo").stdout
-    assert "\x1b[1;31merror[V102]" in coloured
-    assert _without_codes(coloured) == plain
+    shown = run("verify", folder / "wrong.hlo").stdout
+    assert "\x1b[1;31merror[V102]" in shown
+    assert _without_codes(shown) == plain
 
 
 def _without_codes(text: str) -> str:
@@ -225,3 +228,19 @@ def test_rule_json() -> None:
 def test_severities_of_the_api() -> None:
     """A program that asks for the severity gets a member of the enumeration at the door."""
     assert [d.severity for d in hlo.verify(hlo.parse(WRONG))] == [hlo.Severity.ERROR]
+
+
+def test_colours_have_no_background_and_go_on_in_the_next_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A black background is a bar in a light terminal; a saving that is broken is not half dim."""
+    monkeypatch.setattr("hlotext.cli.help_rule.is_colourful", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    page = run("help", "rule", "M103").stdout
+    assert "\x1b[1;36m" in page
+    assert not re.search(r"\x1b\[[\d;]*;4[0-7]m", page)
+    module = hlo.load(support.DATA / "lint" / "compiled" / "waste_memory.v5e_2x2x1.after_optimizations.txt")
+    (finding,) = lint.run(module, lint.Config(select=("M105",)))
+    text = coloured(finding, with_origin=True, width=40)
+    start = text.plain.index("  saves: ")
+    end = text.plain.index("\n  help: ")
+    assert "\n    " in text.plain[start:end]
+    assert not [span for span in text.spans if span.style == "dim" and start < span.start < end]

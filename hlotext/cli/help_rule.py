@@ -58,8 +58,11 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
     elif is_colourful():
         from rich.console import Console
         from rich.markdown import Markdown
+        from rich.theme import Theme
 
+        # By default code has a black background, which is a bar in a light terminal.
+        console = Console(theme=Theme({"markdown.code": "bold cyan"}))
         for rule in chosen:
-            Console().print(Markdown(rule.page()))
+            console.print(Markdown(rule.page()))
     else:
         echo("\n".join(rule.page() for rule in chosen), end="")

@@ -10,10 +10,12 @@ from hlotext.analysis import (
     CallGraph,
     array_bytes,
     arrays_of,
+    byte_text,
     choose_chip,
     written_bytes,
 )
 from hlotext.analysis.chips import Chip, chip
+from hlotext.findings.escape import line
 from hlotext.ir.nodes.module import Module
 
 
@@ -25,6 +27,8 @@ class Excess:
     bytes: int
     text: str
     """Bytes needed, bytes usable and the difference, as `hlotext memory` says it."""
+    largest: str
+    """The largest temporary array at the peak, as text with its bytes, shape and instruction; empty if there is none."""
 
 
 def excess_of(
@@ -43,7 +47,18 @@ def excess_of(
     except memory.MemoryModelError:
         return None
     text = memory.usage.excess_text(assigned)
-    return Excess(choice.chip, memory.usage.space_usage(assigned, 0).needed - usable, text) if text else None
+    if not text:
+        return None
+    excess = memory.usage.space_usage(assigned, 0).needed - usable
+    return Excess(choice.chip, excess, text, _largest(assigned))
+
+
+def _largest(assigned: memory.Assignment) -> str:
+    rows = memory.usage.live_arrays(assigned, 0, assigned.peak(0).time)
+    row = max((row for row in rows if row.kind == "temporary"), key=lambda row: row.bytes, default=None)
+    if row is None:
+        return ""
+    return f"{byte_text(row.bytes)}, {line(row.shape)} ({line(row.name)})"
 
 
 def _at_most(module: Module, graph: CallGraph) -> int:

@@ -160,10 +160,10 @@ def coloured(finding: Finding, with_origin: bool = False, width: int | None = No
     head, others = "\n".join(lines[:count]), lines[count:]
     place, _, message = head.partition(mark)
     text = Text.assemble((place, "dim"), (mark, style), (message, "bold"))
-    is_help = False
+    is_bright = False  # a line that goes on in the next looks alike there
     for line in others:
         match = _LINE.fullmatch(line)
-        is_help = line.startswith("  help: ") or (is_help and line.startswith("    "))
+        is_bright = line.startswith(("  help: ", *_SOUGHT)) or (is_bright and line.startswith("    "))
         if match is not None:
             is_caret = not match["rest"].strip("^ ")
             text.append(f"\n{match['gutter']}", "dim")
@@ -171,10 +171,8 @@ def coloured(finding: Finding, with_origin: bool = False, width: int | None = No
         elif line.startswith("  help: "):
             text.append("\n  help: ", "green")
             text.append(line.removeprefix("  help: "))
-        elif is_help:
-            text.append(f"\n{line}")
         else:
-            text.append(f"\n{line}", "" if line.startswith(_SOUGHT) else "dim")
+            text.append(f"\n{line}", "" if is_bright else "dim")
     return text
 
 

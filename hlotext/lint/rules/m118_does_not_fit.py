@@ -19,9 +19,10 @@ class DoesNotFit(Rule):
         excess = context.excess
         if excess is None:  # the module fits, or the chip is unknown (set --chip)
             return
+        largest = f"; the largest temporary array is {excess.largest}" if excess.largest else ""
         yield Report(
             None,
-            f"the module does not fit in the memory of {excess.chip.name}: {excess.text}",
+            f"the module does not fit in the memory of {excess.chip.name}: {excess.text}{largest}",
             f"`hlotext memory FILE --chip {excess.chip.name}` shows what is live at the peak; the other memory "
             "findings suggest ways to lower it",
             excess.bytes,
