@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -71,6 +72,10 @@ def command(
     """
     found: list[tuple[Step | None, Explanation]]
     if after is not None:
+        if os.path.isdir(before):
+            raise click.UsageError(
+                f"of a dump folder set --pass{'' if os.path.exists(after) else f' {after}'}"
+            )
         try:
             known = as_age(age)
         except ValueError as error:
