@@ -478,3 +478,22 @@ def test_narrow_tables_keep_the_roles_that_most_of_a_peak_is(
     table = command._memory(triage.run([tmp_path], jobs=1), 5)
     kept = [table.columns[n].title for n in fit(table.columns, table.rows, 44).columns]
     assert kept == ["module", "peak", "caches", "results"]
+
+
+def test_loops_of_unknown_length_are_no_larger_part_of_all_modules_than_the_table_says(
+    tmp_path: Path,
+) -> None:
+    """Lint prices them at 32 iterations, the table counts them once."""
+    text = WASTE.replace("constant(100)", 'custom-call(), custom_call_target="count"')
+    text = re.sub(r", backend_config=\{.*", "", text)
+    (tmp_path / "known.hlo").write_text(WASTE)
+    (tmp_path / "other.hlo").write_text(
+        text.replace("jit_waste", "jit_other").replace("train.py", "other.py")
+    )
+    found = triage.run([tmp_path], triage.Settings(lint.Config(chip="h100")), 1)
+    total = sum(one.seconds for one in found.modules)
+    by_place = {one.place: one for one in found.modules}
+    assert [one.unknown_loops for one in found.modules] == [0, 1]
+    assert {action.file for action in found.actions + found.suspects} >= {"train.py", "other.py"}
+    for action in found.actions + found.suspects:
+        assert action.time_share <= sum(by_place[place].seconds for place in action.modules) / total + 1e-9

@@ -36,7 +36,7 @@ class Action:
     value: float
     """Sort key: the larger of `time_share` and `memory_share`."""
     time_share: float
-    """The seconds as a fraction of the time of all modules, unknown loops as lint prices them."""
+    """The seconds as a fraction of the time of all modules; in each module as a fraction of what lint prices."""
     memory_share: float
     """Largest fraction of a chip's usable memory that a module needs less; where that is unknown, of the
     largest memory or peak of all modules."""
@@ -109,17 +109,18 @@ class _Totals:
     @classmethod
     def of(cls, modules: Sequence[Examined]) -> _Totals:
         sizes = [size or 0 for one in modules for size in (one.usable_bytes, one.peak_bytes)]
-        return cls(sum(one.priced_seconds for one in modules), max(sizes, default=0))
+        return cls(sum(one.seconds for one in modules), max(sizes, default=0))
 
-    def time_share(self, seconds: float | None) -> float:
-        return _part(seconds or 0.0, self.seconds)
+    def time_share(self, module: Examined, finding: Finding) -> float:
+        """Of the time of all modules as the table states it, which counts loops of unknown trip count once."""
+        return _part(finding.seconds or 0.0, module.priced_seconds) * _part(module.seconds, self.seconds)
 
     def memory_share(self, module: Examined, finding: Finding) -> float:
         """Of the memory that a program may use: a byte of a small device is worth more than one of a large host."""
         return _part(finding.peak_bytes or 0, module.usable_bytes or self.memory)
 
     def value(self, module: Examined, finding: Finding) -> float:
-        return max(self.time_share(finding.seconds), self.memory_share(module, finding))
+        return max(self.time_share(module, finding), self.memory_share(module, finding))
 
 
 def _part(amount: float, whole: float | None) -> float:
@@ -133,7 +134,7 @@ def _action(places: Iterable[tuple[Examined, Finding]], totals: _Totals) -> Acti
     held = [one.peak_bytes for _, one in ranked if one.peak_bytes is not None]
     seconds = sum(known) if known else None
     fullest = max(ranked, key=lambda pair: totals.memory_share(*pair))
-    of_time, of_memory = totals.time_share(seconds), totals.memory_share(*fullest)
+    of_time, of_memory = sum(totals.time_share(*pair) for pair in ranked), totals.memory_share(*fullest)
     return Action(
         code=first.code,
         rule=first.rule,
