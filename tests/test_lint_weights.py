@@ -138,7 +138,7 @@ def test_f32_residuals_are_told_with_the_matmuls_that_are_narrow(
 
 @pytest.mark.parametrize("profile", [Backend.CPU, Backend.GPU, Backend.TPU])
 def test_what_bf16_weights_save_on_cpu_is_unknown(profile: Backend) -> None:
-    """Compiled for CPU, a decoder with its 9.7 GiB of weights in bf16 needs 16.0 GiB in place of 11.1 GiB."""
+    """Compiled for CPU, a decoder with 5.3 GiB of bf16 weights holds 10.0 GiB of f32 copies of them, and none on GPU."""
     text = (support.DATA / "lint/parts/wide_weights.txt").read_text().partition("HloModule updated")[0]
     config = lint.Config(select=("D101",), profile=profile)
     (finding,) = lint.run(hlo.parse(text), config)

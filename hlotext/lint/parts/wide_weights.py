@@ -45,7 +45,7 @@ class WideWeights(Rule):
         total_bytes = sum(size_of(p.shape) for p in weights)
         if total_bytes < least_bytes:  # the wide weights are too small
             return
-        # Compiled for CPU, a decoder with 9.7 GiB of weights takes 16.0 GiB with bf16 ones, and 11.1 GiB as it is.
+        # A public decoder (Gemma 4) with 5.3 GiB of bf16 weights holds 10.0 GiB of f32 copies on CPU, and none on GPU.
         is_kept_narrow = context.backend is not Backend.CPU
         yield Report(
             max(weights, key=lambda p: size_of(p.shape)),
