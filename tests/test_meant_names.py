@@ -209,6 +209,37 @@ STEP = "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4
         (lambda m: list(m.find_all(wrong(3))), "Module.find_all() takes a string as its first argument"),
         (lambda m: hlo.load_all(wrong(["a.txt"])), "not list; pass one at a time"),
         (lambda m: hlo.verify(wrong([m, m])), "expected a Module, not list; pass one at a time"),
+        (
+            lambda m: rewrite.shape_of("float32", (4,)),
+            "no element type is named float32; did you mean `f32`?",
+        ),
+        (lambda m: rewrite.shape_of("f32", wrong("4")), "sizes are a list of integers"),
+        (lambda m: rewrite.shape_of("f32", wrong((1.5,))), "sizes are integers, not (1.5,)"),
+        (lambda m: hlo.Shape(wrong((4,)), wrong("f32")), "an element type is an ElementType, its name"),
+        (lambda m: hlo.Layout(wrong("{1,0}")), "hlotext.parse_layout(text) reads one"),
+        (
+            lambda m: hlo.parse_shape("f32[4]").with_layout(wrong("{0}")),
+            "the layout of a shape is a Layout, not str",
+        ),
+        (lambda m: hlo.Literal(wrong([1, 2])), "a Literal has a Shape, not list"),
+        (lambda m: matchers.op("x", "ad"), "there is no opcode ad"),
+        (lambda m: matchers.negate(matchers.op(), matchers.op()), "negate takes one operand, but has 2"),
+        (lambda m: matchers.negate(wrong("x")), "an operand of negate is a pattern, not str; use op('x')"),
+        (lambda m: matchers.op().with_shape("f32[4"), "'f32[4' is not the text of a Shape"),
+        (lambda m: matchers.op().with_element_type("float32"), "did you mean `f32`?"),
+        (lambda m: matchers.op().with_rank(wrong("2")), "a rank is an integer, not str"),
+        (lambda m: rewrite.pattern("negate($x)"), "hlotext.matchers.parse_pattern(text) makes a pattern"),
+        (lambda m: rewrite.pattern("ad"), "there is no opcode ad"),
+        (lambda m: wrong(rewrite.Builder.before(m.entry.root)).exp, "did you mean `exponential`?"),
+        (lambda m: wrong(matchers).sub, "did you mean `subtract`?"),
+        (lambda m: rewrite.Builder.before(m.entry.root).constant(wrong(None), "f32"), "not NoneType"),
+        (lambda m: rewrite.Builder.before(m.entry.root).op("ad"), "ad is not an opcode; did you mean"),
+        (lambda m: m.entry.root.attributes[wrong(0)], "the name of an attribute is a string, not int"),
+        (lambda m: m.attributes["num_partitons"], "no attribute is named num_partitons"),
+        (lambda m: m.attributes.update(num_partitions=-1), "must not be negative, but is -1"),
+        (lambda m: m.remove(wrong("e")), "module.computation('e') finds one"),
+        (lambda m: m.entry.root.replace_operand(5, m.entry.root), "n has no operand 5; it has 1"),
+        (lambda m: m.entry.root.replace_operand(0, hlo.parse(STEP).entry["p"]), "is in another module, m"),
         (lambda m: wrong(hlo.lint)(m), "hlotext.lint is a package; call hlotext.lint.run"),
         (lambda m: wrong(hlo.cost)(m), "hlotext.cost is a package; call hlotext.cost.analyze"),
         (lambda m: wrong(hlo.diff)(m, m), "hlotext.diff is a package; call hlotext.diff.compare"),
@@ -216,7 +247,7 @@ STEP = "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4
 )
 def test_values_of_another_type(call: Callable[[Any], object], said: str) -> None:
     """The message says what was expected and what makes it; an attribute that a wrong value lacks would tell nobody."""
-    with pytest.raises((TypeError, KeyError, ValueError, OSError, AttributeError)) as caught:
+    with pytest.raises((TypeError, LookupError, ValueError, OSError, AttributeError)) as caught:
         call(hlo.parse(STEP))
     assert said in str(caught.value)
 
@@ -237,6 +268,34 @@ def test_names_of_xla(kind: type) -> None:
             getattr(value, name)
         assert caught.value.name is None  # Python proposes nothing else
     assert str(copy.deepcopy(module)) == str(pickle.loads(pickle.dumps(module))) == str(module)
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ("x", "returned a str for n"),
+        (5, "returned an int for n"),
+        (True, "says that it changed n, but edited nothing"),
+    ],
+)
+def test_a_rule_that_returns_no_result(result: object, said: str) -> None:
+    rule = rewrite.pattern("negate", name="r")(lambda r: wrong(result))
+    with pytest.raises(rewrite.RewriteError, match=f"the rule r {said}"):
+        rewrite.apply_rules(hlo.parse(STEP), [rule])
+
+
+def test_types_of_numpy_are_element_types() -> None:
+    import numpy as np
+
+    for given in (np.float16, np.dtype("float16"), "f16"):
+        assert str(rewrite.shape_of(given, (4,))) == "f16[4]"
+    assert str(hlo.Shape(wrong(np.int32), (2,))) == "s32[2]"
+
+
+def test_a_shape_compared_with_text_warns() -> None:
+    with pytest.warns(RuntimeWarning, match="a Shape is equal to no text") as caught:
+        assert hlo.parse_shape("f32[4]") != "f32[4]"
+    assert caught[0].filename == __file__
 
 
 def test_no_name_of_xla_is_proposed() -> None:

@@ -33,7 +33,7 @@ def test_a_module_without_schedule_says_so() -> None:
 
 def test_a_platform_that_is_not_told_is_asked_for() -> None:
     text = "HloModule m\n\nENTRY e {\n  ROOT a = f32[8]{0} parameter(0)\n}\n"
-    with pytest.raises(memory.MemoryModelError, match="set --platform"):
+    with pytest.raises(memory.MemoryModelError, match="set platform="):
         memory.assign(hlo.parse(text))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from hlotext.edit import dirty_lines, validation
 from hlotext.edit.journal import Journal
-from hlotext.edit.values import shown
+from hlotext.edit.values import found_by, shown
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import extra_operation, is_single_operation
 from hlotext.ir.nodes.bad_instruction import BadInstruction
@@ -55,7 +55,7 @@ def module_of(instruction: Instruction) -> Module | None:
 def instruction(value: object, what: str) -> Instruction:
     """An instruction that is one. Raises EditError."""
     if not isinstance(value, Instruction):
-        raise EditError(f"{what} is an instruction, not {shown(value)}", "see `Module.find`")
+        raise EditError(f"{what} is an instruction, not {shown(value)}", found_by(value, Instruction))
     return value
 
 
@@ -69,6 +69,20 @@ def new_operand(value: object, what: str) -> Instruction:
     return found
 
 
+def elsewhere(value: Instruction, computation: Computation | None) -> str:
+    """Says where an instruction is that is not in a computation, and what to do."""
+    home = value.computation
+    if home is None:
+        return "is in no computation: it was removed, or not yet added"
+    if computation is None or home.module is not computation.module:
+        return (
+            f"is in another module, {home.module.name}; rewrite.import_computation takes computations from it"
+            if home.module is not None
+            else "is in no module"
+        )
+    return f"is in {home.name}, not in {computation.name}; pass the value as a parameter"
+
+
 def check_members(
     computation: Computation | None, name: str, operands: Iterable[Instruction], attributes: Mapping[str, Any]
 ) -> None:
@@ -78,10 +92,7 @@ def check_members(
             instruction(operand, f"an operand of {name}")._computation is not computation
             or computation is None
         ):
-            where = computation.name if computation is not None else "any computation"
-            raise EditError(
-                f"operand {operand.name} of {name} is not in {where}", "pass the value as a parameter"
-            )
+            raise EditError(f"operand {operand.name} of {name} {elsewhere(operand, computation)}")
         module_of(operand)
     for predecessor in present(attributes):
         if getattr(predecessor, "computation", None) is not computation:

@@ -25,6 +25,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.tables.opcodes import CALLS_NOTHING, OPCODES, allowed_attributes
+from hlotext.ir.tables.other_names import opcode_suggested
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape, holds_buffer
@@ -94,7 +95,7 @@ def _opcode(instruction: Instruction, changes: Mapping[str, Any]) -> str:
     opcode = changes["opcode"]
     where = instruction._name
     if not isinstance(opcode, str) or opcode not in OPCODES:
-        wanted = values.closest_match(opcode, OPCODES) if isinstance(opcode, str) else ""
+        wanted = opcode_suggested(opcode) if isinstance(opcode, str) else ""
         raise EditError(f"{values.shown(opcode)}, the new opcode of {where}, is not an opcode", wanted)
     if opcode == instruction._head.opcode:
         return instruction._head.opcode

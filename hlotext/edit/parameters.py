@@ -98,6 +98,8 @@ def remove_parameter(computation: Computation, number: int) -> None:
     if module is None:
         raise EditError(f"{computation.name} is not in a module")
     parameters = computation.parameters
+    if not -len(parameters) <= number < len(parameters):
+        raise IndexError(f"{computation.name} has no parameter {number}; it has {len(parameters)}")
     parameter = parameters[number]
     number = range(len(parameters))[number]
     if parameter.users or parameter.control_successors or parameter.is_root:

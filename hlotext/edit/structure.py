@@ -446,7 +446,12 @@ def remove_computations(module: Module, computations: Iterable[object]) -> None:
     """See `Module.remove_all`."""
     gone: dict[Computation, None] = {}
     for computation in computations:
-        if not isinstance(computation, Computation) or computation._module is not module:
+        if not isinstance(computation, Computation):
+            raise EditError(
+                f"expected a computation, not {values.shown(computation)}",
+                values.found_by(computation, Computation),
+            )
+        if computation._module is not module:
             raise EditError(f"{values.shown(computation)} is not in module {module._name}")
         if computation.is_entry:
             raise EditError(f"{computation.name} is the entry computation", "set another entry first")
@@ -483,7 +488,12 @@ def remove_computations(module: Module, computations: Iterable[object]) -> None:
 
 def set_entry(module: Module, computation: object, *, may_have_callers: bool = False) -> None:
     """See `Module.set_entry`; `may_have_callers` that go before the end of the transaction around it."""
-    if not isinstance(computation, Computation) or computation._module is not module:
+    if not isinstance(computation, Computation):
+        raise EditError(
+            f"expected a computation, not {values.shown(computation)}",
+            values.found_by(computation, Computation),
+        )
+    if computation._module is not module:
         raise EditError(f"{values.shown(computation)} is not in module {module._name}")
     if computation.calls and not may_have_callers:
         raise EditError(f"{computation.name} is called by {computation.callers[0].name}")

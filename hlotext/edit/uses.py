@@ -34,7 +34,11 @@ def replace_operand(instruction: Instruction, number: object, operand: Instructi
         raise EditError(
             f"the operand number of {instruction._name} must be an integer, not {values.shown(number)}"
         )
-    old = operand_at(instruction, number)
+    try:
+        old = operand_at(instruction, number)
+    except IndexError:
+        count = operand_count(instruction)
+        raise IndexError(f"{instruction._name} has no operand {number}; it has {count}") from None
     graph_checks.new_operand(operand, f"an operand of {instruction._name}")
     if old is operand:
         return
@@ -114,7 +118,7 @@ def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -
     graph_checks.new_operand(new, f"the replacement of {old._name}")
     computation = old._computation
     if computation is None or new._computation is not computation:
-        raise EditError(f"{new.name} is not in the computation of {old.name}")
+        raise EditError(f"{new.name} {graph_checks.elsewhere(new, computation)}")
     if old is new:
         return
     module_of(new)

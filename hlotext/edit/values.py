@@ -65,7 +65,7 @@ def name_problem(name: str) -> str:
     if name.startswith("__") and not name.startswith("__xla_"):
         return "a name cannot start with two underscores, except `__xla_`"
     if not reader().is_name(name):
-        if name.replace("_", "a").isalnum():
+        if name.replace("_", "a").isalnum() and not name[0].isdigit():
             return "it is a keyword"
         return "names consist of letters, digits, `_`, `.` and `-`, and start with a letter or `_`"
     return ""
@@ -246,7 +246,10 @@ def header_attribute(name: object, value: object, module: Module) -> Any:
         raise EditError(
             f"the header of {where} takes no attribute {shown(name)}", closest_match(name, HEADER_ATTRIBUTES)
         )
-    return _attribute(info.kind, name, value, f"{name} of {where}", None)
+    found = _attribute(info.kind, name, value, f"{name} of {where}", None)
+    if isinstance(found, int) and found < 0:
+        raise EditError(f"{name} of {where} must not be negative, but is {found}")
+    return found
 
 
 def closest_match(name: str, known: Collection[str]) -> str:
@@ -329,8 +332,14 @@ def _nodes(kind: AttributeType, value: object, where: str) -> Any:
     elif kind.form is Multiplicity.INSTRUCTIONS and isinstance(value, Instruction):
         return (value,)
     raise EditError(
-        f"expected {kind.words} of the module as {where}, not {shown(value)}", "see `Module.find`"
+        f"expected {kind.words} of the module as {where}, not {shown(value)}", found_by(value, wanted)
     )
+
+
+def found_by(value: object, wanted: type) -> str:
+    """The call that finds a node by its name, for one that was given otherwise."""
+    name = f"{value!r}" if isinstance(value, str) else "name"
+    return f"module.{'computation' if wanted is Computation else 'instruction'}({name}) finds one"
 
 
 def _raw(kind: AttributeType, value: RawValue, where: str) -> Any:

@@ -271,7 +271,9 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 def hint(value: object, kind: Any) -> str:
     """The way from a value to one of a type, in words; empty if there is none."""
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
-    if isinstance(origin, type) and parts:
+    if origin is os.PathLike:
+        kind = origin
+    elif isinstance(origin, type) and parts:
         is_list = origin in _LISTS
         return (
             f"put it in a list: [{'...' if value is None else 'it'}]"

@@ -18,20 +18,31 @@ class UnknownNameError(KeyError):
         self._name, self._known = name, known
 
     def __str__(self) -> str:
-        meant = did_you_mean(self._name, list(self._known()))
+        meant = self._meant()
         return f"{self.args[0]}; {meant}" if meant else str(self.args[0])
+
+    def _meant(self) -> str:
+        return did_you_mean(self._name, list(self._known()))
 
     def __reduce__(self) -> tuple[type[KeyError], tuple[str]]:
         """Pickles as a KeyError with the whole message: the names belong to a module."""
         return KeyError, (str(self),)
 
 
+def unknown(kind: str, name: object, known: Callable[[], Iterable[str]]) -> KeyError | TypeError:
+    """The error for a key that is not there: TypeError if it is no string, and no name could be like it."""
+    if isinstance(name, str):
+        return UnknownNameError(kind, name, known)
+    return TypeError(f"the name of {with_article(kind)} is a string, not {type(name).__name__}")
+
+
 def bare_name(name: object) -> str:
     """A name without `%`. Raises TypeError for anything but a string, as an index is."""
     if not isinstance(name, str):
-        raise TypeError(
-            f"a name is a string, not {type(name).__name__}; .instructions[0] is the first instruction"
+        use = (
+            f"; .instructions[{name}] of a computation is one by its number" if isinstance(name, int) else ""
         )
+        raise TypeError(f"a name is a string, not {type(name).__name__}{use}")
     return name.removeprefix("%")
 
 

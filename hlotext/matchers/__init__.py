@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hlotext.matchers import words
 from hlotext.matchers.constants import constant, constant_effective_scalar, constant_scalar, splat
 from hlotext.matchers.facts import COMMUTATIVE
 from hlotext.matchers.matching import MatchOptions
@@ -55,6 +56,10 @@ __all__ = [
 
 def op(name: str | None = None, opcode: str | None = None) -> Pattern:
     """Returns a pattern for any instruction, or for any with this opcode, captured under a name if given (`m::Op`)."""
+    if name is not None and not isinstance(name, str):
+        raise PatternError(f"op() captures under a name, a string, not {type(name).__name__}")
+    if opcode is not None and (said := words.unknown_opcode(opcode)):
+        raise PatternError(said)
     return Pattern(opcode=opcode, capture=name)
 
 

@@ -12,16 +12,10 @@ from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.opcode import Derived, Printing
 from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.replica_groups import ReplicaGroupList, ReplicaGroups
-from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import Sharding
 
 COMMUTATIVE = traits.COMMUTATIVE
 """Opcodes whose operands may be swapped (`HloOpcodeIsBinaryCommutative`)."""
-
-
-def shape_text(shape: Shape | str) -> str:
-    """The text of a shape that is compared, without layouts."""
-    return shape if isinstance(shape, str) else shape.text_without_layout()
 
 
 def subshape_text(instruction: Instruction, index: tuple[int, ...]) -> str | None:

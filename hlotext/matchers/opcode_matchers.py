@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.other_names import opcode_suggested
 from hlotext.matchers.facts import COMMUTATIVE
-from hlotext.matchers.pattern import Pattern
+from hlotext.matchers.pattern import Pattern, check_operands
 
 
 def _by_method_name() -> dict[str, tuple[str, bool]]:
@@ -29,10 +30,14 @@ _OPCODES = _by_method_name()
 
 def __getattr__(name: str) -> Callable[..., Pattern]:
     if name not in _OPCODES:
-        raise AttributeError(f"there is no matcher {name}")
+        meant = opcode_suggested(name)
+        raise AttributeError(
+            f"there is no matcher {name}" + (f"; {meant}" if meant else ""), name=None, obj=None
+        )
     opcode, any_order = _OPCODES[name]
 
     def make(*operands: Pattern, name: str | None = None, **attributes: object) -> Pattern:
+        check_operands(opcode, operands)
         pattern = Pattern(opcode=opcode, operands=operands or None, capture=name, any_order=any_order)
         for attribute, value in attributes.items():
             pattern = pattern.with_attribute(_in_text(opcode, attribute), value)

@@ -9,13 +9,17 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 import attrs
 
+from hlotext import syntax
 from hlotext.ir import sending
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.spelling import with_article
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.ir.values.sharding import Sharding
-from hlotext.ir.values.types import ElementType
-from hlotext.matchers import facts
+from hlotext.ir.values.types import ElementType, type_meant
+from hlotext.matchers import facts, words
 from hlotext.matchers.matching import (
     NOTHING_SKIPPED,
     Captures,
@@ -26,12 +30,57 @@ from hlotext.matchers.matching import (
     looked_through,
     matches_directly,
 )
+from hlotext.semantics import conditions
 
 Match: TypeAlias = Mapping[str, Any]
 
 
 class PatternError(ValueError):
     """Raised for an invalid pattern. The message gives the reason and, for a pattern given as text, the position."""
+
+
+def check_operands(opcode: str, operands: Sequence[Any]) -> None:
+    """Raises PatternError for operands that are no patterns, and for more or fewer than the opcode takes."""
+    for one in operands:
+        if not isinstance(one, Pattern):
+            is_number = isinstance(one, bool | int | float | complex)
+            use = (
+                f"constant({one!r})"
+                if is_number
+                else f"op({one!r})"
+                if isinstance(one, str)
+                else "op() for any"
+            )
+            raise PatternError(f"an operand of {opcode} is a pattern, not {type(one).__name__}; use {use}")
+    row = opcodes.opcode(opcode)
+    if operands and row is not None and row.payload is Payload.OPERANDS:
+        _checked(conditions.wrong_count(row, len(operands)))
+
+
+def _shape_text(given: Shape | str) -> str:
+    """The text of a shape that is compared, without layouts. Raises PatternError."""
+    shape: Shape = _read(syntax.read_terms.parse_shape, given, Shape)
+    text = shape.text_without_layout()
+    _checked(words.unknown_type(text))
+    return text
+
+
+def _checked(said: str | None) -> None:
+    """Raises PatternError with a message, if there is one."""
+    if said:
+        raise PatternError(said)
+
+
+def _read(read: Callable[[str], Any], given: str | Any, kind: type) -> Any:
+    """A value that is given, or what its text reads as. Raises PatternError."""
+    if isinstance(given, kind):
+        return given
+    if not isinstance(given, str):
+        raise PatternError(f"expected {with_article(kind.__name__)} or its text, not {type(given).__name__}")
+    try:
+        return read(given)
+    except ValueError as error:
+        raise PatternError(f"{given!r} is not the text of {with_article(kind.__name__)}") from error
 
 
 MAX_ANY_ORDER = 6
@@ -269,7 +318,7 @@ class Pattern:
     @remembered
     def with_shape(self, shape: Shape | str) -> Pattern:
         """Returns this pattern, requiring a shape, as a value or as text, ignoring layouts (`WithShape`)."""
-        text = facts.shape_text(shape)
+        text = _shape_text(shape)
         return self.with_predicate(
             lambda i: i.shape is not None and i.shape.text_without_layout() == text, f"the shape is {text}"
         )
@@ -285,7 +334,7 @@ class Pattern:
         >>> Pattern().with_subshape((1, 0), "s32[4]").matches(tuple_)
         True
         """
-        place, text = tuple(index), facts.shape_text(shape)
+        place, text = tuple(index), _shape_text(shape)
         return self.with_predicate(
             lambda i: facts.subshape_text(i, place) == text,
             f"the shape at {{{','.join(map(str, place))}}} is {text}",
@@ -308,7 +357,10 @@ class Pattern:
     @remembered
     def with_element_type(self, *types: ElementType | str) -> Pattern:
         """Returns this pattern, requiring one of these element types, as values or by name (`WithElementType`)."""
-        names = [str(type_) for type_ in types]
+        try:
+            names = [type_meant(type_).name for type_ in types]
+        except (KeyError, TypeError) as error:
+            raise PatternError(str(error)) from None
         return self.with_predicate(
             lambda i: i.shape is not None and str(i.shape.element_type) in names,
             f"the element type is {' or '.join(names)}",
@@ -317,6 +369,8 @@ class Pattern:
     @remembered
     def with_rank(self, rank: int) -> Pattern:
         """Returns this pattern, requiring an array of this rank (`WithRank`)."""
+        if not isinstance(rank, int):
+            raise PatternError(f"a rank is an integer, not {type(rank).__name__}")
         return self.with_predicate(
             lambda i: i.shape is not None and i.shape.is_array and i.shape.rank == rank, f"the rank is {rank}"
         )
@@ -329,8 +383,9 @@ class Pattern:
     @remembered
     def with_layout(self, layout: Layout | str) -> Pattern:
         """Returns this pattern, requiring a layout, as a value or as XLA prints it, such as `{0,1}` (`WithLayout`)."""
+        text = str(_read(syntax.read_terms.parse_layout, layout, Layout))
         return self.with_predicate(
-            lambda i: i.shape is not None and str(i.shape.layout) == str(layout), f"the layout is {layout}"
+            lambda i: i.shape is not None and str(i.shape.layout) == text, f"the layout is {text}"
         )
 
     # ---- attributes
@@ -420,4 +475,5 @@ class Pattern:
         The reducer is the `to_apply` of the instruction, or the combiner of a scatter. For commutative operations the
         parameters may be in either order (XLA's `MatchReductionComputation`).
         """
+        _checked(words.unknown_opcode(opcode))
         return self.with_predicate(lambda i: facts.reducer(i) == opcode, f"it reduces by {opcode}")

@@ -43,9 +43,13 @@ def as_source(text: str | bytes, name: str = "<text>") -> Source:
             text = unpack(text, name)
         return Source(decode(text), name)
     if not isinstance(text, str):
-        raise TypeError(
-            f"text must be str or bytes, not {type(text).__name__} (hlotext.load takes files and JAX objects)"
-        )
+        if hasattr(text, "as_text") or hasattr(text, "__fspath__") or hasattr(text, "read"):
+            use = "; hlotext.load takes it"
+        elif type(text).__name__ == "PjitFunction":
+            use = "; call its .lower(...) with arguments, and pass the result to hlotext.load"
+        else:
+            use = "; hlotext.load takes files, and what JAX lowered or compiled"
+        raise TypeError(f"text must be str or bytes, not {type(text).__name__}{use}")
     return Source(text, name)
 
 

@@ -29,6 +29,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.other_names import opcode_suggested
 from hlotext.ir.values.aliasing import ShapeIndex
 from hlotext.ir.values.shape import Shape
 from hlotext.matchers import parse_pattern
@@ -338,7 +339,7 @@ class Hlo:
         base = opcode.removesuffix("-start").removesuffix("-update").removesuffix("-done")
         if base in opcodes.OPCODES:
             return
-        meant = did_you_mean(opcode, opcodes.OPCODES)
+        meant = opcode_suggested(opcode)
         raise ValueError(f"{opcode} is not an HLO opcode" + (f"; {meant}" if meant else ""))
 
     def collectives(

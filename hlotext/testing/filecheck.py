@@ -4,14 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import tempfile
 from pathlib import Path
 
 from hlotext.ir.files import write_text
+from hlotext.ir.spelling import did_you_mean
+
+_WORDS = (
+    "CHECK",
+    "CHECK-NEXT",
+    "CHECK-SAME",
+    "CHECK-NOT",
+    "CHECK-DAG",
+    "CHECK-LABEL",
+    "CHECK-EMPTY",
+    "CHECK-COUNT-2",
+)
+_KNOWN = re.compile(rf"{'|'.join(_WORDS[:-1])}|CHECK-COUNT-\d+")
+_DIRECTIVE = re.compile(r"^\W*([A-Z]+(?:-[A-Z0-9]+)*):", re.MULTILINE)
+"""A word of capitals with a colon at the beginning of a line, behind marks of a comment."""
 
 
 def check_text(text: str, checks: str) -> None:
-    """Raises AssertionError, with FileCheck's report, where the text does not fit the check lines."""
+    """Raises AssertionError, with FileCheck's report, where the text does not fit the check lines.
+
+    Raises ValueError for a directive that FileCheck does not have: it would check nothing, in silence.
+    """
+    for word in _DIRECTIVE.findall(checks):
+        if not _KNOWN.fullmatch(word):
+            meant = did_you_mean(word, _WORDS)
+            if meant or word.startswith("CHECK"):
+                raise ValueError(f"there is no directive {word}; {meant or 'use ' + ', '.join(_WORDS)}")
     from filecheck.matcher import Matcher
     from filecheck.options import Options
 

@@ -93,6 +93,12 @@ def register_pass(
     choices.check_platforms(platforms)
     if isinstance(function, Pass):
         function = Pipeline([function])
+    given: object = function  # refused here: inside the compiler nobody would see what was wrong
+    if not isinstance(given, Pipeline) and (not callable(given) or isinstance(given, type)):
+        use = "; hlotext.rewrite.make_pass(name) makes one" if isinstance(given, str) else ""
+        raise TypeError(
+            f"expected a function of a module, a Pass or a Pipeline, not {type(given).__name__}{use}"
+        )
     for pass_ in function.passes if isinstance(function, Pipeline) else ():
         if pass_.is_early:
             raise ValueError(

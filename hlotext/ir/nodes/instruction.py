@@ -14,7 +14,7 @@ from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.async_ops import ROLES, async_starts
 from hlotext.ir.nodes.raw import CallAttributes, NodeHead, NodeState, Place
 from hlotext.ir.nodes.raw import Form as Form
-from hlotext.ir.spelling import UnknownNameError
+from hlotext.ir.spelling import unknown
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.literal import Literal
@@ -51,14 +51,14 @@ class Attributes(TypedAttributes):
             try:
                 return self._instruction._attributes[name]
             except KeyError:
-                raise UnknownNameError("attribute", name, self._instruction._attributes.keys) from None
+                raise unknown("attribute", name, self._instruction._attributes.keys) from None
 
     def __setitem__(self, name: str, value: Any) -> None:
         edit_backend.backend.set_attribute(self._instruction, name, value)
 
     def __delitem__(self, name: str) -> None:
         if name not in self._instruction._attributes:
-            raise KeyError(name)
+            raise unknown("attribute", name, self._instruction._attributes.keys)
         edit_backend.backend.remove_attribute(self._instruction, name)
 
     def __iter__(self) -> Iterator[str]:

@@ -16,7 +16,7 @@ from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.methods import ModuleMethods
-from hlotext.ir.spelling import UnknownNameError, bare_name
+from hlotext.ir.spelling import UnknownNameError, bare_name, unknown
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
@@ -43,14 +43,17 @@ class ModuleAttributes(MutableMapping[str, Any]):
         self._module = module
 
     def __getitem__(self, name: str) -> Any:
-        return self._module._attributes[name]
+        try:
+            return self._module._attributes[name]
+        except KeyError:
+            raise unknown("attribute", name, self._module._attributes.keys) from None
 
     def __setitem__(self, name: str, value: Any) -> None:
         edit_backend.backend.set_header(self._module, name, value)
 
     def __delitem__(self, name: str) -> None:
         if name not in self._module._attributes:
-            raise KeyError(name)
+            raise unknown("attribute", name, self._module._attributes.keys)
         edit_backend.backend.remove_header(self._module, name)
 
     def __iter__(self) -> Iterator[str]:

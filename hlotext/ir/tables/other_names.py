@@ -90,6 +90,11 @@ def opcode_meant(word: str) -> str:
     return suggestion([name]) if name is not None and name != word else ""
 
 
+def opcode_suggested(word: str) -> str:
+    """The suggestion for a word that is no opcode: by the name that it has elsewhere, else by its letters; may be empty."""
+    return opcode_meant(word) or did_you_mean(word.rstrip("_").replace("_", "-"), OPCODES)
+
+
 def attribute_meant(word: str, known: Collection[str]) -> str:
     """The suggestion for an unknown attribute, of known ones: by the name that it has elsewhere, else by its letters."""
     other = [name for name in _ATTRIBUTES.get(word, ()) if name in known]

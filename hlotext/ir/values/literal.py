@@ -52,6 +52,11 @@ class Literal:
     _values: np.ndarray[Any, Any] | Callable[[], np.ndarray[Any, Any]] | None = None
     """The elements, flat and row-major, or what makes them; the one given if `is_bare`; None if no array is known."""
 
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.shape, Shape):
+            given = type(self.shape).__name__
+            raise TypeError(f"a Literal has a Shape, not {given}; Literal.from_array makes one of an array")
+
     # ---- making literals
 
     @classmethod

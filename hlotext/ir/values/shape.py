@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 
 import attrs
 
+from hlotext.ir.arguments import caller_level
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.errors import UnknownSizeError
 from hlotext.ir.foreign_names import with_foreign_names
-from hlotext.ir.values.types import BUFFER, OPAQUE, TOKEN, TUPLE, ElementType
+from hlotext.ir.values.types import BUFFER, OPAQUE, TOKEN, TUPLE, ElementType, type_meant
 from hlotext.ir.values.value import Value, mimebundle
 
 UNBOUNDED_SIZE = -(2**63)
@@ -18,6 +20,8 @@ UNBOUNDED_SIZE = -(2**63)
 
 COMBINE_DIMENSION = -(2**63)
 """Tile size printed `*`: merge this dimension into the next more minor one (XLA's `Tile::kCombineDimension`)."""
+
+_INTEGERS, _TRUTHS = frozenset({int}), frozenset({bool})
 
 _WIDE = 16
 """Elements of tuples from which on equal ones are kept once."""
@@ -83,6 +87,14 @@ class Layout(Value):
     dim_level_types: tuple[str, ...] = attrs.field(default=(), eq=False)
     """Level types of old sparse layouts (`C+`). As in XLA, they are parsed but neither compared nor printed."""
 
+    def __attrs_post_init__(self) -> None:
+        if type(self.minor_to_major) is not tuple:
+            given = type(self.minor_to_major).__name__
+            more = "; hlotext.parse_layout(text) reads one" if given == "str" else ""
+            raise TypeError(
+                f"Layout() takes a tuple of dimension numbers as minor_to_major, not {given}{more}"
+            )
+
     def __str__(self) -> str:
         numbers = ",".join(map(str, self.minor_to_major))
         parts = self._parts()
@@ -121,7 +133,7 @@ class Shape:
     `str()` prints layouts; call `without_layout()` first to omit them. Equality compares all fields, including layouts.
     """
 
-    element_type: ElementType
+    element_type: ElementType = attrs.field(converter=type_meant)
     """Element type; `types.TUPLE`, `TOKEN`, `OPAQUE` or `BUFFER` for non-arrays."""
     dimensions: tuple[int, ...] = ()
     """Sizes by logical dimension number; the bound for bounded dynamic dimensions, `UNBOUNDED_SIZE` for `?`."""
@@ -146,10 +158,23 @@ class Shape:
     def _deepest(self) -> int:
         return 1 + max([s.depth for s in self.tuple_shapes], default=0) if self.element_type is TUPLE else 0
 
+    def __attrs_post_init__(self) -> None:
+        sizes, layout = self.dimensions, self.layout
+        if type(sizes) is not tuple or not _INTEGERS.issuperset(map(type, sizes)):
+            object.__setattr__(self, "dimensions", sizes_of(sizes))
+        dynamic = self.dynamic_dimensions
+        if len(dynamic) != len(sizes) or not _TRUTHS.issuperset(map(type, dynamic)):
+            raise TypeError(f"dynamic_dimensions is True or False for each dimension, not {dynamic!r}")
+        if layout is not None and not isinstance(layout, Layout):
+            more = "; hlotext.parse_layout(text) reads one" if isinstance(layout, str) else ""
+            raise TypeError(f"the layout of a shape is a Layout, not {type(layout).__name__}{more}")
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if not isinstance(other, Shape):
+            if isinstance(other, str):
+                _warn_of_text(other)
             return NotImplemented
         mine, others = self.tuple_shapes, other.tuple_shapes
         if (
@@ -325,6 +350,28 @@ class Shape:
     def buffer(cls, shape: Shape) -> Shape:
         """Returns the buffer `b(shape)` of an array shape."""
         return cls(BUFFER, tuple_shapes=(shape,))
+
+
+def _warn_of_text(text: str) -> None:
+    """A text may have layouts or not, so none is equal to a shape in a way that hashes could follow."""
+    warnings.warn(
+        f"a Shape is equal to no text; compare text_without_layout(), or str(shape), with {text!r}",
+        RuntimeWarning,
+        stacklevel=caller_level(),
+    )
+
+
+def sizes_of(dimensions: object) -> tuple[int, ...]:
+    """Sizes of dimensions as Python's integers. Raises TypeError for anything but integers."""
+    if isinstance(dimensions, str | bytes) or not isinstance(dimensions, Iterable):
+        more = "; hlotext.parse_shape(text) reads a whole shape" if isinstance(dimensions, str) else ""
+        raise TypeError(
+            f"sizes are a list of integers, one for each dimension, not {type(dimensions).__name__}{more}"
+        )
+    try:
+        return tuple(map(operator.index, dimensions))
+    except TypeError:
+        raise TypeError(f"sizes are integers, not {dimensions!r}") from None
 
 
 def holds_buffer(shape: Shape | None) -> bool:

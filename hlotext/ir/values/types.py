@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from hlotext.ir.spelling import did_you_mean, suggestion
+from hlotext.ir.spelling import UnknownNameError, did_you_mean, suggestion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -187,6 +187,37 @@ def element_type(name: str) -> ElementType:
 
 
 _BY_DTYPE = {type_.dtype_name: type_ for type_ in ELEMENT_TYPES.values() if type_.dtype_name}
+
+
+class UnknownTypeError(UnknownNameError):
+    """No element type has that name; the message suggests HLO's name for numpy's, or a similar one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("element type", name, lambda: ELEMENT_TYPES)
+
+    def _meant(self) -> str:
+        return types_meant(self._name)
+
+
+def type_meant(given: Any) -> ElementType:
+    """The element type that is given: itself, by its name, or as a type of numpy or JAX (`numpy.float16`, an array's dtype).
+
+    Raises UnknownTypeError (a KeyError) for an unknown name, and TypeError for anything else.
+    """
+    if isinstance(given, ElementType):
+        return given
+    if isinstance(given, str):
+        if (found := ELEMENT_TYPES.get(given)) is None:
+            raise UnknownTypeError(given)
+        return found
+    dtype = getattr(given, "dtype", given)  # JAX's types have one, numpy's a descriptor of one
+    name = str(getattr(dtype, "name", None) or getattr(given, "__name__", ""))
+    if (known := _BY_DTYPE.get(name)) is None:
+        shown = f"the class {name}" if isinstance(given, type) else type(given).__name__
+        raise TypeError(
+            f"an element type is an ElementType, its name such as 'f32', or a numpy dtype, not {shown}"
+        )
+    return known
 
 
 def dtype_meant(name: str) -> str:

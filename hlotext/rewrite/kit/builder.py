@@ -16,13 +16,15 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.spelling import nearest, suggestion
 from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.attributes import ATTRIBUTES, Multiplicity
 from hlotext.ir.tables.opcode import Family, Opcode, Payload
+from hlotext.ir.tables.other_names import opcode_suggested
 from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.literal import Literal
-from hlotext.ir.values.shape import Shape, default_layout
-from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
+from hlotext.ir.values.shape import Shape, default_layout, sizes_of
+from hlotext.ir.values.types import ElementType, type_meant
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.kit.opcode_methods import OpcodeMethods
 from hlotext.rewrite.kit.typed_numbers import check_number, number_operands
@@ -50,18 +52,22 @@ def _decisive(row: Opcode) -> tuple[str, ...] | None:
     return tuple(use.name for use in row.attributes)
 
 
-def shape_of(element_type: ElementType | str, dimensions: Iterable[int] = ()) -> Shape:
+def shape_of(element_type: ElementType | str | Any, dimensions: Iterable[int] = ()) -> Shape:
     """Creates an array shape without layout.
 
     Args:
-        element_type: The element type, or its name, such as `f32`.
+        element_type: The element type, or its name, such as `f32`, or a dtype of numpy or JAX.
         dimensions: Sizes by dimension; none for a scalar.
 
     Raises:
         KeyError: No element type has this name.
+        TypeError: The sizes are no integers.
+        ValueError: A size is negative.
     """
-    type_ = element_type if isinstance(element_type, ElementType) else ELEMENT_TYPES[element_type]
-    return Shape(type_, tuple(dimensions))
+    sizes = sizes_of(dimensions)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"sizes must not be negative, but are {sizes}")
+    return Shape(type_meant(element_type), sizes)
 
 
 @attrs.define
@@ -244,6 +250,11 @@ class Builder(OpcodeMethods):
         """The result's shape, with layouts where the operands have some."""
         if row is None or row.shape_rule is None:
             if shape is None:
+                if row is None:
+                    raise EditError(
+                        f"{new.opcode} is not an opcode",
+                        opcode_suggested(new.opcode) or "give its shape=",
+                    )
                 raise EditError(f"{new.opcode} needs shape=, since its operands do not determine it")
             return shape
         if new.opcode == "tuple" and all(o.shape is not None for o in new.operands):
@@ -295,10 +306,12 @@ class Builder(OpcodeMethods):
                     f"or b.full_like(x, {value!r}) for the type and sizes of x"
                 )
 
-            type_ = ELEMENT_TYPES[element_type] if isinstance(element_type, str) else element_type
+            type_ = type_meant(element_type) if element_type is not None else None
             if type_ is not None and isinstance(value, bool | int | float | complex):
                 check_number(value, type_)
             array = np.asarray(value)
+            if array.dtype.kind in "OSUmM":
+                raise EditError(f"a constant is a number, an array or a Literal, not {type(value).__name__}")
             value = Literal.from_array(array.astype(type_.dtype) if type_ is not None else array)
         shape = value.shape
         if (shape.is_array and not shape.dimensions) or not self._uses_layouts():
@@ -406,7 +419,14 @@ class Builder(OpcodeMethods):
         if limits is None:
             raise TypeError("slice needs limits after starts")
         steps = strides if strides is not None else [1] * _shape(value).rank
-        ranges = tuple(SliceDimension(*r) for r in zip(starts, limits, steps, strict=True))
+        bounds = [sizes_of(one) for one in (starts, limits, steps)]
+        rank = _shape(value).rank
+        if any(len(one) != rank for one in bounds):
+            raise EditError(
+                f"slice takes starts, limits and strides for each of the {rank} dimensions of {value.name}, "
+                f"not {', '.join(str(len(one)) for one in bounds)}"
+            )
+        ranges = tuple(SliceDimension(*r) for r in zip(*bounds, strict=True))
         return self.op("slice", (value,), slice=SliceDimensions(ranges), **settings)
 
     def compare(
@@ -416,7 +436,7 @@ class Builder(OpcodeMethods):
 
         Keywords are those of `op`. Raises ValueError for an unknown direction.
         """
-        return self.op("compare", (a, b), direction=ComparisonDirection(direction), **settings)
+        return self.op("compare", (a, b), direction=_direction(direction), **settings)
 
     def iota(
         self,
@@ -456,8 +476,7 @@ class Builder(OpcodeMethods):
     def _like(self, value: Instruction, dimensions: Iterable[int]) -> Shape:
         """The shape of these sizes, with a default layout where the operand has a layout."""
         old = _shape(value)
-        sizes = tuple(dimensions)
-        shape = Shape(old.element_type, sizes)
+        shape = Shape(old.element_type, sizes_of(dimensions))
         has_layouts = self._uses_layouts() if not old.rank else old.layout is not None
         return default_laid_out(shape) if has_layouts else shape
 
@@ -545,6 +564,21 @@ def attribute_name(row: Opcode | None, key: str) -> str:
             if name.replace("-", "_") == key.rstrip("_"):
                 return name
     return key
+
+
+_COMPARISONS = {"==": "EQ", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
+"""Directions by Python's operators."""
+
+
+def _direction(given: ComparisonDirection | str) -> ComparisonDirection:
+    try:
+        return ComparisonDirection(given)
+    except ValueError:
+        known = [one.value for one in ComparisonDirection]
+        meant = [_COMPARISONS[given]] if given in _COMPARISONS else nearest(str(given), known)
+        raise EditError(
+            f"{given!r} is not a direction of comparison", suggestion(meant) or f"use {', '.join(known)}"
+        ) from None
 
 
 def _shape(value: Instruction) -> Shape:

@@ -12,6 +12,7 @@ import attrs
 from hlotext import layout as layouts
 from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.spelling import with_article
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.matchers.pattern import Match
 from hlotext.rewrite.kit.facts import is_typed, is_unbounded, is_unused
@@ -23,6 +24,15 @@ from hlotext.semantics.operation import errors_of
 
 class RewriteError(RuntimeError):
     """Raised if rules do not terminate within the limit, or if a rule changes the results."""
+
+
+def check_result(rule: RewriteRule, found: object, i: Instruction) -> None:
+    """Raises RewriteError for what is no result of a rule."""
+    if found is not None and not isinstance(found, bool | Instruction):
+        raise RewriteError(
+            f"the rule {rule.name} returned {with_article(type(found).__name__)} for {i.name}: "
+            "a rule returns the instruction that takes its place, True if it edited it, or None"
+        )
 
 
 class Listener(Protocol):

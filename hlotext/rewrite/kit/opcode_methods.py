@@ -8,6 +8,7 @@ from typing import Any
 
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Opcode
+from hlotext.ir.tables.other_names import opcode_suggested
 
 METHODS: Mapping[str, Opcode] = {
     (name.replace("-", "_") + ("_" if keyword.iskeyword(name) else "")): row
@@ -27,5 +28,9 @@ class OpcodeMethods:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         row = METHODS.get(name)
         if row is None:
-            raise AttributeError(f"there is no opcode {name}")
+            meant = opcode_suggested(name)
+            # Without the object, of which Python would propose another opcode.
+            raise AttributeError(
+                f"there is no opcode {name}" + (f"; {meant}" if meant else ""), name=None, obj=None
+            )
         return lambda *operands, **settings: self.op(row.name, operands, **settings)

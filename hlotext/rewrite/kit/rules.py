@@ -11,8 +11,10 @@ from hlotext.ir import sending
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.spelling import unknown
 from hlotext.matchers.matching import NOTHING_SKIPPED, MatchOptions
-from hlotext.matchers.pattern import Match, Pattern
+from hlotext.matchers.pattern import Match, Pattern, PatternError
+from hlotext.matchers.words import unknown_opcode
 from hlotext.rewrite.kit.builder import Builder
 from hlotext.rewrite.kit.edits import Editor
 from hlotext.rewrite.kit.facts import is_typed
@@ -67,7 +69,9 @@ class Rewrite(Editor):
         return self._builder
 
     def __getitem__(self, name: str) -> Instruction:
-        found: Instruction = self.match[name]
+        found: Instruction | None = self.match.get(name)
+        if found is None:
+            raise unknown("capture", name, self.match.keys)
         return found
 
     def like(self, name: str) -> Builder:
@@ -182,7 +186,14 @@ def pattern(
     ROOT cosine = f32[4] cosine(x)
     """
     if not isinstance(wanted, Pattern):
-        wanted = _pattern_of((wanted,) if isinstance(wanted, str) else sorted(wanted))
+        given = (wanted,) if isinstance(wanted, str) else sorted(wanted)
+        for opcode in given:
+            if said := unknown_opcode(opcode):
+                is_pattern = "(" in opcode or "$" in opcode
+                raise PatternError(
+                    "hlotext.matchers.parse_pattern(text) makes a pattern of text" if is_pattern else said
+                )
+        wanted = _pattern_of(given)
 
     def make(function: Callable[[Context], Result]) -> RewriteRule:
         return RewriteRule(name or function.__name__, wanted, function, options, handler)

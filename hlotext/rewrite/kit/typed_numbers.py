@@ -57,7 +57,11 @@ def number_operands(
 
 def _constant(b: Builder, value: Any, opcode: str, like: Instruction | None, is_whole: bool) -> Instruction:
     if not isinstance(value, bool | int | float | complex) and not hasattr(value, "dtype"):
-        raise EditError(f"{opcode} takes instructions and numbers, not a {type(value).__name__}")
+        is_list = isinstance(value, list | tuple) and all(isinstance(one, Instruction) for one in value)
+        raise EditError(
+            f"{opcode} takes instructions and numbers, not a {type(value).__name__}",
+            "pass them one by one, with a star" if is_list else "",
+        )
     if like is None:
         raise EditError(
             f"{value!r} has no operand to take its type from; b.constant({value!r}, 'f32') gives it one"

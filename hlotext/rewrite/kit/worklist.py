@@ -12,7 +12,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.matchers.pattern import Match
 from hlotext.rewrite.effects import is_dead
-from hlotext.rewrite.kit.drivers import Driver
+from hlotext.rewrite.kit.drivers import Driver, RewriteError, check_result
 from hlotext.rewrite.kit.rules import Result, RewriteRule
 
 
@@ -98,7 +98,13 @@ class Worklist(Driver):
         self.context.at(i, match)
         try:
             with Edit(self.module, is_transaction=True) as edit:
+                revision = self.module.revision
                 found = rule.function(self.context)
+                check_result(rule, found, i)
+                if (found is True or found is i) and self.module.revision == revision:
+                    raise RewriteError(
+                        f"the rule {rule.name} says that it changed {i.name}, but edited nothing"
+                    )
                 if (found is None and i.computation is not None) or found is False:
                     edit.journal.roll_back(edit.savepoint)
                     return False
