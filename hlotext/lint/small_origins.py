@@ -9,8 +9,8 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
-from hlotext.lint.helpers import is_product_call, size_of, sources
-from hlotext.lint.rounds import parts_of
+from hlotext.lint.helpers import is_librarys, is_product_call, size_of, sources
+from hlotext.lint.rounds import parts_of, rounds_of
 from hlotext.lint.rule import Context
 from hlotext.lint.values import VIEWS
 
@@ -55,8 +55,13 @@ def _are_of_attention(origins: Iterable[Origin]) -> bool:
     )
 
 
-def small_origin(made: Instruction, size: int, context: Context) -> Origin | None:
-    """The origin of an array of so many bytes; None if that is not much smaller, or may be other state."""
+def small_origin(
+    made: Instruction, size: int, context: Context, *, through_samplers: bool = False
+) -> Origin | None:
+    """The origin of an array of so many bytes; None if that is not much smaller, or may be other state.
+
+    With `through_samplers`, random numbers come from their key, and what iterations of other loops change is a given.
+    """
     most = size // _SMALLER
     computed: dict[Instruction, None] = {}
     given: dict[Instruction, int] = {}
@@ -64,10 +69,14 @@ def small_origin(made: Instruction, size: int, context: Context) -> Origin | Non
     while pending:
         one = pending.pop()
         before = sources(one, context)
+        if through_samplers and _is_changed(one):
+            return None
         if one.opcode not in _PASSING and not _is_handed_in(one, before):
             if one in computed:
                 continue
-            if len(computed) == _MOST or not before or (one.called_computations and one.opcode != "fusion"):
+            is_sampler = through_samplers and one.opcode == "while" and is_librarys(one)
+            is_opaque = bool(one.called_computations) and one.opcode != "fusion" and not is_sampler
+            if len(computed) == _MOST or not before or is_opaque:
                 return None
             computed[one] = None
         for operand in before:
@@ -79,6 +88,17 @@ def small_origin(made: Instruction, size: int, context: Context) -> Origin | Non
                 pending.append(operand)
     total = sum(given.values())
     return Origin(tuple(computed), total) if total <= most else None
+
+
+def _is_changed(one: Instruction) -> bool:
+    """True for an element of a loop's state that iterations change, but for loops of JAX's own functions."""
+    if one.opcode != "get-tuple-element" or one.operands[0].opcode != "parameter" or one.computation is None:
+        return False
+    callers = one.computation.callers
+    if len(callers) != 1 or callers[0].opcode != "while" or is_librarys(callers[0]):
+        return False
+    rounds = rounds_of(callers[0])
+    return rounds is None or one.attributes.get("index") not in rounds.passed
 
 
 def _is_handed_in(one: Instruction, before: list[Instruction]) -> bool:

@@ -38,6 +38,7 @@ def _with_elements(*values: Elements) -> frozenset[str]:
 # ---- where elements come from
 CONVERSIONS = _with_elements(Elements.CONVERT)
 SLICES = _with_elements(Elements.SLICE)
+ASSEMBLES = _with_elements(Elements.ASSEMBLE)
 TUPLES = _with_elements(Elements.PACK, Elements.UNPACK)
 CONTRACTIONS = _with_elements(Elements.CONTRACT)
 DOTS = frozenset(row.name for row in _ROWS if row.attribute("lhs_contracting_dims") is not None)
