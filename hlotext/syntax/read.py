@@ -307,7 +307,7 @@ _WORD = rf"%?{patterns.IDENTIFIER}"
 _HEADERLESS = lazy_regex(
     rf"ENTRY{patterns.WORD_END}|{_WORD}\s*\{{|{_WORD}\s*\((?:[^=<]|<=?)*\)\s*->", re.DOTALL
 )
-_INSIDE_A_LINE = lazy_regex(rf"(?<=[^\n])HloModule {_WORD}")
+_INSIDE_A_LINE = lazy_regex(rf"(?<=[^\w\n])HloModule {_WORD}")
 _OP_LINE = lazy_regex(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
 _CALL = lazy_regex(r"([a-z][\w\-]*)\s*\(")
 """An op line without name and shape, if its word is an opcode."""
