@@ -9,7 +9,7 @@ from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.helpers import order_of, size_of
 from hlotext.lint.rule import Context
-from hlotext.lint.values import VIEWS, Value, entered
+from hlotext.lint.values import VIEWS, Value, entered, fetched
 
 
 def moved_array(instruction: Instruction, context: Context) -> Instruction | None:
@@ -113,21 +113,11 @@ def comes_from_argument(value: Instruction, context: Context) -> bool:
                 current = outside
             else:
                 current = current.operands[0]
-        elif (before := _before_fetching(current)) is not None:
+        elif (before := fetched(current)) is not None:
             current = before
         else:
             break
     return current.opcode == "parameter" and current.computation is context.module.entry
-
-
-def _before_fetching(value: Instruction) -> Instruction | None:
-    """The array prefetched into fast memory; the TPU compiler fetches large ones as parallel slices."""
-    if value.opcode == "custom-call" and value.attributes.get("custom_call_target") == "ConcatBitcast":
-        return value.operands[0] if value.operands else None
-    inner = value.async_wrapped_instruction if value.opcode == "async-done" else None
-    if inner is not None and inner.opcode in ("slice", "copy") and value.async_chain[0].operands:
-        return value.async_chain[0].operands[0]
-    return None
 
 
 def before_loop(element: Instruction, context: Context) -> Instruction | None:

@@ -12,7 +12,7 @@ from hlotext.lint.helpers import is_product_call, size_of
 from hlotext.lint.products import Multiplication, multiplications
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.slots import before_loops
-from hlotext.lint.values import VIEWS, Value, behind_views, consumers, entered
+from hlotext.lint.values import VIEWS, Value, behind_views, consumers, entered, fetched
 from hlotext.lint.wording import sizes
 
 _PASSING = VIEWS | {
@@ -199,6 +199,8 @@ def argument_behind(value: Value, through: Container[str] = FETCHING) -> Instruc
         outer = before_loops(value)
         if outer != value:
             value = outer
+        elif (array := fetched(one)) is not None:
+            value = Value(array)
         elif one.opcode in through and one.operands:
             value = value.operands()[0]
         else:

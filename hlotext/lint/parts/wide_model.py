@@ -71,18 +71,21 @@ class WideModel(Rule):
         )
         if first is None or total < _MUCH * context.prices.step:  # the step would hardly be faster
             return
-        weights = pluralize(len(network.weights), "weight")
+        weights = pluralize(len(network.weights), "argument")
         size = byte_text(sum(size_of(weight.shape) for weight in network.weights))
         is_faster = context.prices.chip.rates.peak("tf32") is not None
         cast = "in the loss" if network.is_trained else "once, outside of the step,"
         kept = "; the master weights, the optimizer and the loss stay in f32" if network.is_trained else ""
         yield Report(
             first.dot,
-            f"a network computes in f32 throughout: its {weights}, {size}, and "
+            # Not every weight is followed through loops that keep it in fast memory.
+            f"a network computes in f32 throughout: its weights, at least {size} in {weights}, and "
             f"the operands and results of all its {len(network.products):,} matmuls and convolutions",
             f"cast weights and inputs {cast} to bf16 (w.astype(jnp.bfloat16)), and accumulate in f32{kept}: half the "
             f"bytes{' and twice the matmul rate' if is_faster else ''}, with values rounded to 8 bits of mantissa",
             seconds=total,
+            # Between a matmul and the softmax of its result the TPU compiler keeps f32, as in attention.
+            is_at_most=context.backend is Backend.TPU,
             spares=halved.shares(),
             cause="network",
             covers=frozenset() if network.is_trained else network.weights,
