@@ -228,6 +228,7 @@ def _triage(folder: Path) -> Any:
         *one.contents,
         *one.layers,
         triage.Settings(),
+        triage.Stall("all-reduce", 1e-3, "train.py", 3),
         triage.Unexamined("a", "b"),
         triage.Role.STATE,
     ]

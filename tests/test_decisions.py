@@ -23,7 +23,7 @@ from hlotext.ir.errors import EditError
 from hlotext.layout import formats
 from hlotext.layout.explain import ArrayExplanation, explain
 from hlotext.lint import registry
-from hlotext.lint.moving import _before_fetching
+from hlotext.lint.values import fetched
 from hlotext.lint.wording import described
 from hlotext.memory import what_if
 from hlotext.rewrite import outline
@@ -120,7 +120,7 @@ ENTRY e {{ x = f32[4] parameter(0)
   s = ((f32[4]), f32[4], u32[]) async-start(x), calls=w
   ROOT d = f32[4] async-done(s) }}"""
     )
-    before = _before_fetching(module.entry.root)
+    before = fetched(module.entry.root)
     assert (before.name if before is not None else None) == found
 
 

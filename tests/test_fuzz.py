@@ -223,6 +223,22 @@ def test_what_odd_meanings_have_found(lines: str) -> None:
     meaning.use(result.modules[0])
 
 
+def test_calls_of_the_entry_end() -> None:
+    text = """HloModule m
+
+a {
+  p = f32[8] parameter(0)
+  ROOT c = f32[8] call(p), to_apply=e
+}
+
+ENTRY e {
+  p = f32[8] parameter(0)
+  ROOT r = f32[8] call(p), to_apply=a
+}
+"""
+    meaning.use(hlo.parse_tolerant(text).modules[0])
+
+
 @pytest.mark.parametrize("line", meaning.LINES)
 def test_lines_of_commands_run(line: str, tmp_path: Path) -> None:
     """A line that no command takes any more would find nothing for ever."""

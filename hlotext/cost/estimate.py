@@ -456,10 +456,13 @@ def _starts(
     starts: dict[Computation | None, Instruction | None] = {None: None}
     for each in computations:
         computation: Computation | None = each
-        path: list[Computation | None] = []
+        path: dict[Computation | None, None] = {}
         while computation not in starts:
-            path.append(computation)
-            caller = graph.caller(computation)
+            # Computations that only call each other are run by nothing.
+            caller = (
+                graph.caller(computation) if computation is not None and computation not in path else None
+            )
+            path[computation] = None
             if caller is not None and ROLES.get(caller.opcode) == "start":
                 starts[computation] = caller
             else:
