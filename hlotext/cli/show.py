@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -102,8 +103,12 @@ def command(
         files = (*files, _sample_path())
     elif not files:
         raise missing_argument("FILE|DIR...")
-    if name is None and len(files) > 1 and _is_name(files[-1]):
-        raise click.UsageError(f"{files[-1]} does not exist; to show an instruction, use -i {files[-1]}")
+    named = next(filter(_is_name, files), "") if name is None and len(files) > 1 else ""
+    if named:
+        places = shlex.join(one for one in files if one != named)
+        raise click.UsageError(
+            f"{named} does not exist; to show an instruction, use `hlotext show {places} -i {shlex.quote(named)}`"
+        )
     traces = {place: trace for place in files if name is None and (trace := trace_of(place)) is not None}
     inputs = Inputs([place for place in files if place not in traces], which=which)
     if name is not None:
