@@ -438,7 +438,7 @@ def test_what_reasons_share_is_said_once() -> None:
         (one,) = communications(hlo.parse(SUMMED))
         return wording.facts(dumps.CollectiveCause(one.instruction, one, reasons))
 
-    sure = "operation, axes"
+    sure = "operation and axes are known"
     assert rows(reason("a", "high", "o"), reason("a", "high", "p"), reason("b", "high", "o")) == [
         ("because", "a sums"),
         ("sharding", "o"),

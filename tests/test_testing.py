@@ -15,6 +15,7 @@ import hlotext as hlo
 from hlotext.cli import COMMANDS
 from hlotext.cost import traffic
 from hlotext.testing import inspect
+from hlotext.testing.filecheck import check_text
 from tests import support
 from tests.cli_support import run
 from tests.test_lint import recompiled
@@ -175,6 +176,12 @@ def test_snapshots(pytester: pytest.Pytester) -> None:
     changed = run_inside(pytester, "-k", "not fails")
     changed.assert_outcomes(failed=1)
     changed.stdout.fnmatch_lines(["*-*f32[[]32]*", "*+*bf16[[]32]*"])
+
+
+def test_filecheck_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "filecheck.matcher", None)
+    with pytest.raises(ImportError, match=r"pip install 'hlotext\[filecheck\]'"):
+        check_text("HloModule m", "CHECK: HloModule")
 
 
 def test_filecheck() -> None:

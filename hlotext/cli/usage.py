@@ -161,7 +161,8 @@ def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
             if word in known
             else did_you_mean(longer[0] if len(longer) == 1 else word, known)
         )
-        if not meant and "--chip" in {option for one in _options(error) for option in one.opts}:
+        takes_chips = "--chip" in {option for one in _options(error) for option in one.opts}
+        if not meant and takes_chips and _is_chip(match[1]):
             meant = "--chip takes chips"
         return f"{name} takes {_listed(known)}, not {match[1]!r}" + (f"; {meant}" if meant else "")
     is_number = isinstance(kind, click.types.IntParamType | click.types.FloatParamType)
@@ -169,6 +170,13 @@ def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
         what = "a number" if isinstance(kind, click.types.FloatParamType) else "an integer"
         return f"{name} takes {what}{_range(kind)}, not {match[1]}"
     return ""
+
+
+def _is_chip(word: str) -> bool:
+    try:
+        return importlib.import_module("hlotext.analysis.chips").chip(word) is not None
+    except ValueError:
+        return False
 
 
 def _options(error: click.UsageError) -> list[click.Parameter]:

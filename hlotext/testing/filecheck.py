@@ -29,15 +29,19 @@ _DIRECTIVE = re.compile(r"^\W*([A-Z]+(?:-[A-Z0-9]+)*):", re.MULTILINE)
 def check_text(text: str, checks: str) -> None:
     """Raises AssertionError, with FileCheck's report, where the text does not fit the check lines.
 
-    Raises ValueError for a directive that FileCheck does not have: it would check nothing, in silence.
+    Raises ValueError for a directive that FileCheck does not have: it would check nothing, in silence; ImportError where
+    the package is not installed.
     """
     for word in _DIRECTIVE.findall(checks):
         if not _KNOWN.fullmatch(word):
             meant = did_you_mean(word, _WORDS)
             if meant or word.startswith("CHECK"):
                 raise ValueError(f"there is no directive {word}; {meant or 'use ' + ', '.join(_WORDS)}")
-    from filecheck.matcher import Matcher
-    from filecheck.options import Options
+    try:
+        from filecheck.matcher import Matcher
+        from filecheck.options import Options
+    except ModuleNotFoundError:
+        raise ImportError("FileCheck lines need an extra: pip install 'hlotext[filecheck]'") from None
 
     with tempfile.TemporaryDirectory() as folder:
         expected, actual = Path(folder, "checks.txt"), Path(folder, "module.hlo")

@@ -129,7 +129,9 @@ def sure_of(reason: Reason) -> str:
         )
         if is_known
     ]
-    told = f"{reason.confidence}: {', '.join(known)}" if known else reason.confidence
+    parts = " and ".join(filter(None, [", ".join(known[:-1]), *known[-1:]]))
+    verb = "is" if len(known) == 1 and not parts.endswith("s") else "are"
+    told = f"{reason.confidence}: {parts} {verb} known" if known else reason.confidence
     # The doubts of an unknown cause are its sentence already.
     has_doubts = reason.doubts and reason.cause != UNKNOWN
     return f"{told} (uncertain: {'; '.join(reason.doubts)})" if has_doubts else told
