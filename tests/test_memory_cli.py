@@ -305,7 +305,7 @@ def test_usable_memory_is_what_the_compiler_gives() -> None:
     ("condition", "status"),
     [
         ("peak>32B", 0),
-        ("peak>=32", 1),
+        ("peak>=32B", 1),
         ("peak>0.03kB", 1),
         ("peak>1GiB", 0),
         ("bytes>8GiB", 2),

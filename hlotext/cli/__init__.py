@@ -87,6 +87,8 @@ class _Commands(CommandGroup):
             help_names = importlib.import_module("hlotext.cli.help_names")
             if help_names.has_page(args[1]):
                 ctx.fail(f"no command 'explain'; {help_names.meant(args[1])}")
+        if args[1:] == ["help"] and args[0] in COMMANDS and args[0] != "help" and not os.path.exists("help"):
+            ctx.fail(f"help does not exist; did you mean `hlotext help {args[0]}`?")
         return super().resolve_command(ctx, current(args))
 
     def unknown(self, ctx: click.Context, word: str, rest: Sequence[str] = ()) -> str:
@@ -144,6 +146,11 @@ class _Commands(CommandGroup):
             if not word or (word.startswith("--") and word.endswith("=")):
                 what = f"{word[:-1]} needs a value" if word else "an argument is empty"
                 ctx.fail(f"{what}; is a shell variable unset?")
+            if word in ("-help", "-version"):
+                ctx.fail(f"no option {word}; did you mean `-{word}`?")
+        for word in own[:1]:
+            if word.startswith("-") and word[1:] in COMMANDS:  # click would read its letters as options
+                ctx.fail(f"no option {word}; did you mean the command `{word[1:]}`?")
         return super().parse_args(ctx, args)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from hlotext.cli.chip_options import place_text
 from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, say, which_option, write_json
 from hlotext.cli.output import echo, emit_report, is_colourful, printable, styled, terminal_width
 from hlotext.cli.table_layout import Kind, cell_width, shorter
+from hlotext.cli.usage import is_instruction_name
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.source import Span
 from hlotext.ir.spelling import did_you_mean
@@ -163,10 +165,14 @@ def command(
     except PatternError as error:
         if os.path.exists(pattern):
             raise click.UsageError(f"PATTERN comes first: hlotext grep 'dot(...)' {pattern}") from None
+        if is_instruction_name(pattern):
+            raise click.UsageError(f"{pattern!r} is not a pattern; {_by_name(pattern, files)}") from None
         # One that matches nothing in silence would be a success to whoever asks that there be none.
         raise click.UsageError(f"{pattern!r} is not a pattern: {error}") from None
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    if is_instruction_name(pattern) and pattern.startswith("%"):
+        say(f"{pattern} is a variable, which matches any instruction; {_by_name(pattern, files)}")
     if count and names_only:
         raise click.UsageError("-c and -l cannot be combined")
     asked = _Asked(wanted, selection, least, own, full, terminal_width(), is_colourful())
@@ -248,6 +254,11 @@ def _matching(module: hlo.Module, asked: _Asked) -> Iterator[tuple[Instruction, 
 def _result_bytes(instruction: Instruction) -> int:
     """Bytes that it writes; of what only views memory those of its result."""
     return written_bytes(instruction) or total_of(instruction.shape).allocated_bytes
+
+
+def _by_name(name: str, files: tuple[str, ...]) -> str:
+    """How to find the instruction of a name."""
+    return f"to show an instruction, use `hlotext show {shlex.join(files)} -i {name.removeprefix('%')}`"
 
 
 def _explain(inputs: Inputs, asked: _Asked, name: str, output_format: str) -> bool:

@@ -12,6 +12,9 @@ from hlotext.diff.thresholds import NUMBER, UNIT, amount
 
 _CONDITION = re.compile(rf"\s*peak\s*(>=?)\s*({NUMBER})\s*({UNIT})?\s*")
 
+_LEAST_BARE = 1024
+"""Bytes from which on a limit may be written without a unit: fewer are likely meant in another one."""
+
 
 @attrs.frozen
 class PeakLimit:
@@ -41,4 +44,8 @@ def peak_limit(condition: str) -> PeakLimit:
     size = amount(match[2], match[3] or "") if match is not None else None
     if match is None or size is None:
         raise click.UsageError(f"--fail-on takes peak>8GiB or peak>=500MB, not {condition!r}")
+    if not match[3] and 0 < size < _LEAST_BARE:
+        raise click.UsageError(
+            f"--fail-on: {match[2]} has no unit; did you mean `peak{match[1]}{match[2]}GiB`?"
+        )
     return PeakLimit(size, match[1] == ">=")

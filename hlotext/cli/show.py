@@ -20,8 +20,7 @@ from hlotext.cli.run_totals import ModuleFacts, module_facts
 from hlotext.cli.show_modules import Machine, Signature, recompiled, show_modules
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.show_trace import show_trace, trace_json, trace_of
-from hlotext.cli.usage import missing_argument
-from hlotext.ir.caches import lazy_regex
+from hlotext.cli.usage import is_instruction_name, missing_argument
 from hlotext.ir.nodes.module import Module
 from hlotext.syntax.language.grammar import shipped
 
@@ -39,14 +38,6 @@ _LISTS = frozenset(
     }
 )  # fmt: skip
 """Lists of the JSON that `--limit` shortens."""
-
-
-def _is_name(place: str) -> bool:
-    """True if a place is no file, and may be an instruction: `all-reduce.5`."""
-    return not os.path.lexists(place) and _NAME().fullmatch(place) is not None
-
-
-_NAME = lazy_regex(r"%?[a-z][\w\-]*(?:\.\d+)+")
 
 
 @click.command()
@@ -103,7 +94,7 @@ def command(
         files = (*files, _sample_path())
     elif not files:
         raise missing_argument("FILE|DIR...")
-    named = next(filter(_is_name, files), "") if name is None and len(files) > 1 else ""
+    named = next(filter(is_instruction_name, files), "") if name is None and len(files) > 1 else ""
     if named:
         places = shlex.join(one for one in files if one != named)
         raise click.UsageError(

@@ -51,6 +51,11 @@ def named_elsewhere(word: str) -> str:
     return told
 
 
+def is_instruction_name(word: str) -> bool:
+    """True if a word is no file, and may be an instruction: `all-reduce.5`."""
+    return not os.path.lexists(word) and re.fullmatch(r"%?[a-z][\w\-]*(?:\.\d+)+", word) is not None
+
+
 def missing_argument(name: str) -> click.UsageError:
     """The error of a command without an argument, for one that only some of its options make superfluous."""
     return click.UsageError(f"missing argument {name}")

@@ -284,7 +284,20 @@ def _asked(
             raise QueryError("this statement has no result; a query starts with SELECT, FROM or WITH")
         return Result(tuple(found.columns), tuple(map(str, found.types)), found.to_arrow_table())
     except duckdb.Error as error:
-        raise QueryError(_said(error) + _hint(str(error), connection, query)) from None
+        raise QueryError(
+            _string(str(error), query) or _said(error) + _hint(str(error), connection, query)
+        ) from None
+
+
+def _string(message: str, query: str) -> str:
+    """The answer to a string in double quotes, which is the name of a column to SQL; else nothing."""
+    column = _NO_COLUMN().search(message)
+    if (
+        column is None
+        or re.search(rf'(?:=|>|\blike|\bin\s*\()\s*"{column[1]}"', query, re.IGNORECASE) is None
+    ):
+        return ""
+    return f"no column is named {column[1]}; strings take single quotes: '{column[1]}'"
 
 
 def _hint(message: str, connection: Any, query: str) -> str:
