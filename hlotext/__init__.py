@@ -261,6 +261,8 @@ def load_all(
 
 def _held(value: Any) -> Module:
     """The module of an object."""
+    if isinstance(value, Module):
+        raise TypeError("this is a module already; module.clone() makes another")
     from hlotext import proto
 
     found = proto.from_object(value)
@@ -472,12 +474,14 @@ if not TYPE_CHECKING:  # whoever checks types is told of names that are none
 
     def __getattr__(name: str) -> Any:
         """What is imported when it is first asked for."""
-        import importlib
+        import importlib.util
 
         if name in _ROOMS:
             return importlib.import_module(f"hlotext.{name}")
         if name not in _LATE:
-            raise AttributeError(f"module 'hlotext' has no attribute {name!r}")
+            is_package = name.isidentifier() and importlib.util.find_spec(f"hlotext.{name}") is not None
+            use = f"; it is imported by its name: import hlotext.{name}" if is_package else ""
+            raise AttributeError(f"module 'hlotext' has no attribute {name!r}{use}")
         home = importlib.import_module(f"hlotext.{_LATE[name]}")
         _arguments.answer_for(home, [name])
         found = globals()[name] = getattr(home, name)

@@ -156,7 +156,7 @@ def test_check_needs_files(tmp_path: Path) -> None:
         (["--what-if", "donate=77"], 2, "--what-if: no parameter 77; parameters are 0 to"),
         (["--what-if", "hope"], 2, "--what-if takes donate=ARGUMENT, donate=0-9 or remat=NAME"),
         (["--chip", "v99"], 2, "no chip is named 'v99'"),
-        (["--chip", "h100"], 2, "h100 is a gpu, but the module is for cpu"),
+        (["--chip", "h100"], 2, "h100 is a GPU, but the module is for CPU; its chips: "),
     ],
 )
 def test_what_is_not_there_is_said(arguments: list[str], status: int, said: str) -> None:

@@ -18,6 +18,7 @@ from hlotext.rewrite.passes import PassOptionError, parse_passes
 from hlotext.rewrite.passes.base import PLATFORM_NAMES, Pass
 from hlotext.rewrite.pipeline import PassError, Pipeline
 from hlotext.rewrite.rule_files import RuleFileError, as_pass, load_rules
+from hlotext.syntax.source.inputs import missing
 
 
 @click.command()
@@ -125,6 +126,8 @@ def _passes(names: str | None, rule_files: tuple[str, ...], platform: str, age: 
         ]
     except PassOptionError as error:
         raise click.UsageError(str(error)) from None
+    except FileNotFoundError as error:
+        raise Unreadable(str(missing(error.filename))) from None
     except OSError as error:
         raise Unreadable(f"{error.filename} cannot be read: {error.strerror}") from None
     except RuleFileError as error:
@@ -157,6 +160,8 @@ def _check(paths: tuple[str, ...]) -> None:
                 echo(
                     f"{printable(path)}:{one.line}: {printable(one.name)}: {printable(one.problem) or 'fine'}"
                 )
+        except FileNotFoundError as error:
+            raise Unreadable(str(missing(error.filename))) from None
         except OSError as error:
             raise Unreadable(f"{error.filename} cannot be read: {error.strerror}") from None
         except (RuleFileError, execution.NotExecutable) as error:

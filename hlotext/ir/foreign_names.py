@@ -65,6 +65,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
     "Computation": {
         "caller_instructions": "callers",
         "get_instructions": "instructions",
+        "instruction": "module.instruction(name)",
         "instruction_count": "instructions",
         "num_parameters": "parameters",
         "parameter_instruction": "parameters",

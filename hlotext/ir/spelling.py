@@ -40,7 +40,9 @@ def bare_name(name: object) -> str:
     """A name without `%`. Raises TypeError for anything but a string, as an index is."""
     if not isinstance(name, str):
         use = (
-            f"; .instructions[{name}] of a computation is one by its number" if isinstance(name, int) else ""
+            f"; computation.instructions[{name}] is the one at position {name}"
+            if isinstance(name, int)
+            else ""
         )
         raise TypeError(f"a name is a string, not {type(name).__name__}{use}")
     return name.removeprefix("%")

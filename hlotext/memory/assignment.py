@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hlotext.analysis import Backend, ChipChoice, XlaAge, age_for, backend_of, byte_text, choose_chip
-from hlotext.analysis.chips import Chip
+from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
 from hlotext.ir import gc_control
@@ -246,8 +246,9 @@ def assign(
     known_chip = chip_named(chip) if isinstance(chip, str) else chip
     backend = _backend(module, platform, known_chip)
     if known_chip is not None and known_chip.backend is not backend:
+        own = ", ".join(one.name for one in CHIPS.values() if one.backend is backend)
         raise MemoryModelError(
-            f"{known_chip.name} is a {known_chip.backend.value}, but the module is for {backend.value}"
+            f"{known_chip.name} is a {known_chip.backend.name}, but the module is for {backend.name}; its chips: {own}"
         )
     known_age = age_for(module, age)
     if aliases is not None:
