@@ -78,6 +78,20 @@ def _answering(function: FunctionType) -> Callable[..., Any]:
     return answering
 
 
+@functools.cache
+def renamed(function: FunctionType, name: str) -> Callable[..., Any]:
+    """A public function under the dotted name of the method that it is called as, for what is said of its arguments."""
+    inner = vars(function).get("__wrapped__")
+    if not isinstance(inner, FunctionType) or function.__globals__ is not globals():
+        return function  # decorated otherwise
+    last = name.rpartition(".")[2]
+    copy = FunctionType(inner.__code__, inner.__globals__, last, inner.__defaults__, inner.__closure__)
+    functools.update_wrapper(copy, inner)
+    copy.__kwdefaults__, copy.__name__, copy.__qualname__ = inner.__kwdefaults__, last, name
+    del copy.__wrapped__  # type: ignore[attr-defined]  # it is the function itself
+    return _answering(copy)
+
+
 def _answer(
     function: FunctionType, arguments: tuple[Any, ...], named: dict[str, Any], error: Exception
 ) -> None:
