@@ -162,7 +162,10 @@ STEP = "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4
         (lambda m: wrong(m.entry).instruction("n"), "did you mean `.module.instruction(name)`?"),
         (lambda m: wrong(m).instruction(3), "computation.instructions[3] is the one at position 3"),
         (lambda m: hlo.load(wrong(m)), "this is a module already"),
-        (lambda m: m.memory(chip=wrong(5)), "Module.memory() takes a string, a Chip or None"),
+        (
+            lambda m: m.memory(chip=wrong(5)),
+            "Module.memory() takes a string, a Chip or None as chip=, not int",
+        ),
         (lambda m: m.cost(**wrong({"trip": 3})), "Module.cost() got an unexpected keyword argument 'trip'"),
         (lambda m: wrong(hlo).__getattr__("interop"), "import hlotext.interop"),
         (

@@ -53,12 +53,12 @@ def misfit(function: types.FunctionType, arguments: tuple[Any, ...], named: dict
         for place, one in enumerate(values):
             if fits(one, wanted):
                 continue
-            is_positional = kind in (
+            is_positional = name not in named and kind in (
                 inspect.Parameter.POSITIONAL_OR_KEYWORD,
                 inspect.Parameter.VAR_POSITIONAL,
             )
             where = f"its {_ordinal(number + place)} argument" if is_positional else f"{name}="
-            shown = f" ({name})" if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD else ""
+            shown = f" ({name})" if is_positional and kind is inspect.Parameter.POSITIONAL_OR_KEYWORD else ""
             return (
                 f"{function.__qualname__}() takes {words(wanted)} as {where}{shown}, not {given(one, wanted)}"
             )
