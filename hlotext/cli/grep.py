@@ -257,7 +257,7 @@ def _result_bytes(instruction: Instruction) -> int:
 
 
 def _by_name(name: str, files: tuple[str, ...]) -> str:
-    """How to find the instruction of a name."""
+    """Advice on finding the instruction of a name."""
     return f"to show an instruction, use `hlotext show {shlex.join(files)} -i {name.removeprefix('%')}`"
 
 
