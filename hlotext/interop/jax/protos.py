@@ -41,7 +41,7 @@ def from_jax(jitted: Any, *args: Any, stage: str = "before", **kwargs: Any) -> M
 
     Args:
         jitted: The function, from `jax.jit`.
-        *args: Its arguments, or `jax.ShapeDtypeStruct`s.
+        *args: Its arguments, or a `jax.ShapeDtypeStruct` in place of each array.
         stage: `before`, or `after`, which compiles the function.
         **kwargs: Its keyword arguments.
 
