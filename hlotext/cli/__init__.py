@@ -106,8 +106,7 @@ class _Commands(CommandGroup):
         if word in known:
             more = f", or {_TRACE} for a trace of the schedule" if word == "trace" else ""
             return f"no command {word!r}; did you mean `hlotext {known[word]}`{more}?"
-        plain = word.lstrip("-")
-        if (other := OTHER_NAMES.get(plain) or (plain if plain in COMMANDS else "")) and word not in COMMANDS:
+        if other := OTHER_NAMES.get(word):
             return f"no command {word!r}; did you mean `hlotext {other}`?"
         help_names = importlib.import_module("hlotext.cli.help_names")  # loads all tables
         if help_names.has_page(word):

@@ -111,13 +111,13 @@ def _no_such_option(error: click.NoSuchOption) -> str:
             option = max(one.opts, key=len)
             for word in (str(value), f"{option.lstrip('-')}-{value}"):
                 names.setdefault(word, f"{option} {value}")
-    meant = did_you_mean(error.option_name.lstrip("-"), list(names))
-    group = error.ctx.command if error.ctx is not None else None
     plain = error.option_name.lstrip("-")
+    meant = did_you_mean(plain, list(names))
+    group = error.ctx.command if error.ctx is not None else None
     if error.ctx is not None and isinstance(group, click.Group) and plain in group.list_commands(error.ctx):
         return f"no option {error.option_name}; did you mean the command `{plain}`?"
     words = {option.lstrip("-") for one in known for option in one.opts}
-    other = _OTHER_OPTIONS.get(error.option_name.lstrip("-"), "")
+    other = _OTHER_OPTIONS.get(plain, "")
     if not meant and other in words:
         return f"no option {error.option_name}; did you mean `{'--' if len(other) > 1 else '-'}{other}`?"
     near = names.get(meant.partition("`")[2].partition("`")[0])

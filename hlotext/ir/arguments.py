@@ -50,8 +50,11 @@ def _answer_for_methods(kind: type) -> None:
             setattr(kind, name, type(value)(_answering(value.__func__)))
 
 
-def _answering(function: FunctionType) -> Callable[..., Any]:
-    """The function; where it fails, an argument that contradicts its annotation is named."""
+def _answering(function: FunctionType, name: str = "") -> Callable[..., Any]:
+    """The function; where it fails, an argument that contradicts its annotation is named.
+
+    `name` is that of the function in messages, if it is called by another than its own.
+    """
     if vars(function) or not function.__annotations__.keys() - {"return"}:
         return (
             function  # decorated, so sent to processes and compared as it is; or there is nothing to compare
@@ -63,7 +66,7 @@ def _answering(function: FunctionType) -> Callable[..., Any]:
             try:
                 yield from function(*arguments, **named)
             except FROM_INSIDE as error:
-                _answer(function, arguments, named, error)
+                _answer(function, arguments, named, error, name)
                 raise
     else:
 
@@ -72,34 +75,33 @@ def _answering(function: FunctionType) -> Callable[..., Any]:
             try:
                 return function(*arguments, **named)
             except FROM_INSIDE as error:
-                _answer(function, arguments, named, error)
+                _answer(function, arguments, named, error, name)
                 raise
 
     return answering
 
 
-@functools.cache
-def renamed(function: FunctionType, name: str) -> Callable[..., Any]:
+def under_name(function: FunctionType, name: str) -> Callable[..., Any]:
     """A public function under the dotted name of the method that it is called as, for what is said of its arguments."""
     inner = vars(function).get("__wrapped__")
     if not isinstance(inner, FunctionType) or function.__globals__ is not globals():
         return function  # decorated otherwise
-    last = name.rpartition(".")[2]
-    copy = FunctionType(inner.__code__, inner.__globals__, last, inner.__defaults__, inner.__closure__)
-    functools.update_wrapper(copy, inner)
-    copy.__kwdefaults__, copy.__name__, copy.__qualname__ = inner.__kwdefaults__, last, name
-    del copy.__wrapped__  # type: ignore[attr-defined]  # it is the function itself
-    return _answering(copy)
+    method = _answering(inner, name)
+    method.__name__, method.__qualname__ = name.rpartition(".")[2], name
+    return method
 
 
 def _answer(
-    function: FunctionType, arguments: tuple[Any, ...], named: dict[str, Any], error: Exception
+    function: FunctionType, arguments: tuple[Any, ...], named: dict[str, Any], error: Exception, name: str
 ) -> None:
     """Raises TypeError for an argument that contradicts its annotation; what hlotext itself passes is left to show itself."""
     if _is_ours(sys._getframe(2)):
         return
     misfits = importlib.import_module("hlotext.ir.misfits")  # only failures need it
-    found = misfits.misfit(function, arguments, named) if not misfits.is_said(error) else ""
+    own, text = function.__qualname__, str(error)
+    found = "" if misfits.is_said(error) else misfits.misfit(function, arguments, named, name or own)
+    if not found and name and isinstance(error, TypeError) and text.startswith(f"{own}()"):
+        found = name + text.removeprefix(own)  # Python says which argument is missing or too much
     if found:
         raise TypeError(found) from None
 

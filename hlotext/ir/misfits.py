@@ -33,9 +33,14 @@ def is_said(error: Exception) -> bool:
     return is_ours and frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
-def misfit(function: types.FunctionType, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
-    """The message for the first argument whose type contradicts its annotation; empty if all fit."""
-    signature = _signature(function)
+def misfit(
+    function: types.FunctionType, arguments: tuple[Any, ...], named: dict[str, Any], called: str
+) -> str:
+    """The message for the first argument whose type contradicts its annotation; empty if all fit.
+
+    `called` is the name of the function in it.
+    """
+    signature = inspect.signature(function)
     try:
         bound = signature.bind(*arguments, **named)
     except TypeError:
@@ -59,14 +64,8 @@ def misfit(function: types.FunctionType, arguments: tuple[Any, ...], named: dict
             )
             where = f"its {_ordinal(number + place)} argument" if is_positional else f"{name}="
             shown = f" ({name})" if is_positional and kind is inspect.Parameter.POSITIONAL_OR_KEYWORD else ""
-            return (
-                f"{function.__qualname__}() takes {words(wanted)} as {where}{shown}, not {given(one, wanted)}"
-            )
+            return f"{called}() takes {words(wanted)} as {where}{shown}, not {given(one, wanted)}"
     return ""
-
-
-def _signature(function: types.FunctionType) -> inspect.Signature:
-    return inspect.signature(function)
 
 
 def kinds_of(function: types.FunctionType) -> Mapping[str, Any]:

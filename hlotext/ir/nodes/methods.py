@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MethodType
 from typing import Any
 
-from hlotext.ir.arguments import renamed
+from hlotext.ir.arguments import under_name
 
 _registered: dict[str, str] = {}
 """Dotted names of functions by the names of methods."""
@@ -30,7 +30,9 @@ class _Provided:
     def __get__(self, module: object, owner: type | None = None) -> Any:
         package, _, name = _registered[self._name].rpartition(".")
         function = getattr(importlib.import_module(package), name)
-        return function if module is None else MethodType(renamed(function, f"Module.{self._name}"), module)
+        return (
+            function if module is None else MethodType(under_name(function, f"Module.{self._name}"), module)
+        )
 
 
 class ModuleMethods:

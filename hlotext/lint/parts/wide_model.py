@@ -67,9 +67,8 @@ class WideModel(Rule):
         first = max(
             network.products,
             key=lambda one: (context.flops(one.dot), saved.get(one.whole, 0.0)),
-            default=None,
         )
-        if first is None or total < _MUCH * context.prices.step:  # the step would hardly be faster
+        if total < _MUCH * context.prices.step:  # the step would hardly be faster
             return
         weights = pluralize(len(network.weights), "argument")
         size = byte_text(sum(size_of(weight.shape) for weight in network.weights))
