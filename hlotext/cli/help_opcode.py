@@ -11,11 +11,11 @@ from hlotext.cli.common import FORMAT, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import Output, TerminalTable, output
 from hlotext.cli.usage import named_elsewhere
-from hlotext.ir.spelling import did_you_mean, suggestion
+from hlotext.ir.spelling import suggestion
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.attributes import ATTRIBUTES
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Opcode
-from hlotext.ir.tables.other_names import opcode_meant
+from hlotext.ir.tables.other_names import opcode_suggested
 from hlotext.ir.values.raw_value import value_text
 
 
@@ -53,8 +53,7 @@ def _row(name: str) -> Opcode:
     close = [other for other in opcodes.OPCODES if name.lower() in other][:3]
     meant = (
         named_elsewhere(name)
-        or opcode_meant(name)
-        or did_you_mean(name, opcodes.OPCODES)
+        or opcode_suggested(name)
         or suggestion(close)
         or "`hlotext help opcode` lists all"
     )

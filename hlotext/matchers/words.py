@@ -9,7 +9,7 @@ from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import attributes, opcodes
 from hlotext.ir.tables.attributes import Multiplicity
 from hlotext.ir.tables.opcode import Payload
-from hlotext.ir.tables.other_names import opcode_meant
+from hlotext.ir.tables.other_names import opcode_suggested
 from hlotext.ir.values.types import ELEMENT_TYPES, types_meant
 from hlotext.matchers.glob import is_like
 from hlotext.semantics import conditions
@@ -32,8 +32,7 @@ def unknown_opcode(word: str) -> str | None:
         return f"no opcode is like {word}"
     if word in opcodes.OPCODES:
         return None
-    meant = opcode_meant(word) or did_you_mean(word, opcodes.OPCODES)
-    return _said(f"there is no opcode {word}", meant or f"write ${word} for any operand")
+    return _said(f"there is no opcode {word}", opcode_suggested(word) or f"write ${word} for any operand")
 
 
 def unknown_attribute(opcode: str | None, name: str) -> str | None:
