@@ -14,6 +14,7 @@ import pytest
 
 from hlotext import dumps
 from hlotext.analysis.chips import CHIPS, with_figures
+from hlotext.cli.memory_limit import peak_limit
 from tests.cli_support import run, run_json
 from tests.support import CORPUS, DATA, read_text
 
@@ -321,3 +322,9 @@ def test_a_peak_beyond_a_limit_fails(tmp_path: Path, condition: str, status: int
     assert result.exit_code == status
     assert ("the peak of 32 B (32 bytes)" in result.stderr) is (status == 1)
     assert ("--fail-on takes peak>8GiB" in result.stderr) is (status == 2)
+
+
+@pytest.mark.parametrize("size", [0, 1024])
+def test_limits_without_a_unit(size: int) -> None:
+    """Between these a number without a unit is refused, see `mistakes.txt`."""
+    assert peak_limit(f"peak>{size}").bytes == size
