@@ -52,7 +52,7 @@ _DIFFERENT = 1
 _DEFAULT_LIMIT = 12
 
 
-class _Space(click.ParamType[int]):
+class _Space(click.ParamType):  # type: ignore[type-arg]  # generic in click 8.4 only
     """A memory space by its number or its usual name."""
 
     name = "space"
