@@ -18,7 +18,7 @@ from tests.support import DATA
 
 FOLDER = DATA / "messages"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
-FACTS = {"from", "to", "parts", "target", "shapes", "seconds", "mlir"}
+FACTS = {"before", "from", "to", "parts", "target", "shapes", "seconds", "mlir"}
 
 
 def text_of(name: str) -> str:

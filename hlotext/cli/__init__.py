@@ -141,8 +141,11 @@ class _Commands(CommandGroup):
 
             note_format(ctx, current(args))
         own = args[: args.index("--")] if "--" in args else args  # behind it stands another program's command
-        for word in own:
-            if not word or (word.startswith("--") and word.endswith("=")):
+        for place, word in enumerate(own):
+            may_be_empty = (
+                "--flags" in own[max(0, place - 2) : place]
+            )  # XLA's flags, which a build may not set
+            if (not word and not may_be_empty) or (word.startswith("--") and word.endswith("=")):
                 what = f"{word[:-1]} needs a value" if word else "an argument is empty"
                 ctx.fail(f"{what}; is a shell variable unset?")
             if word in ("-help", "-version"):

@@ -118,7 +118,7 @@ class _Trial:
         verdict = Verdict.of(status)
         self.runs += 1
         self.skipped += verdict is Verdict.SKIP
-        said = f"{' '.join(flags)} {python or ''}".strip()
+        said = f"{' '.join(flags)} {python or ''}".strip() or "no flags added"
         say(f"{verdict.value}: {said if len(said) < 120 else said[:120] + '...'}")
         return verdict
 

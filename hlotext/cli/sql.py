@@ -212,7 +212,7 @@ def _list(output_format: str) -> None:
     columns = [
         TerminalColumn("name", "bold"),
         TerminalColumn("answers", kind=Kind.PROSE),
-        TerminalColumn("parameters"),
+        TerminalColumn("parameters", kind=Kind.PROSE),
     ]
     cells = [
         (

@@ -229,6 +229,12 @@ def _device_buffer(found: Found) -> Fields:
     return {"memory": Memory(None, found.bytes(1), found.bytes(2)), **_frame(found)}
 
 
+def _over_limit(found: Found) -> Fields:
+    """The limit is a part of the device's memory, so that a program beyond it may still run."""
+    before = {"before": found.match[3]} if found.match[3] else {}
+    return {"memory": Memory(None, found.bytes(2), found.bytes(1)), "facts": before, **_frame(found)}
+
+
 def _rematerialization(found: Found) -> Fields:
     text, at = found.text, found.rest
     sides = []
@@ -348,6 +354,14 @@ KINDS = (
             r"Involuntary full rematerialization\. The compiler (?:cannot|was not able to) go from sharding "
         ),
         _rematerialization,
+    ),
+    Kind(
+        "over-limit",
+        _sentence(
+            rf"Can't reduce memory use below ({SIZE})(?: \(\d+ bytes\))? by rematerialization;"
+            rf" only reduced to ({SIZE})(?: \(\d+ bytes\))?(?:, down from ({SIZE})(?: \(\d+ bytes\))? originally)?"
+        ),
+        _over_limit,
     ),
     Kind(
         "kernel",

@@ -67,9 +67,9 @@ class Message:
     kind: str
     """Kind of message.
 
-    `hbm`, `vmem`, `smem`, `allocation`, `remat`, `kernel`, `slow-folding`, `slow-compile`, `donation`, `deleted`,
-    `devices`, `sharding`, `shard-map`, `layout`, `arguments`, `shapes`, `types`, `carry`, `collective`, `lowering`,
-    `tracer`, `callback`, `nan`, `custom-call`, `option`, `platform`, `cache`, `cache-key`, `deadlock`, `process`,
+    `hbm`, `vmem`, `smem`, `allocation`, `over-limit`, `remat`, `kernel`, `slow-folding`, `slow-compile`, `donation`,
+    `deleted`, `devices`, `sharding`, `shard-map`, `layout`, `arguments`, `shapes`, `types`, `carry`, `collective`,
+    `lowering`, `tracer`, `callback`, `nan`, `custom-call`, `option`, `platform`, `cache`, `cache-key`, `deadlock`, `process`,
     `verifier`, `abort`, `internal`; otherwise the status in lower case, or `exception`.
     """
     text: str

@@ -24,6 +24,10 @@ _OF_WHOLE = (
 _OF_KINDS = {
     "vmem": "use smaller blocks (a smaller BlockSpec and more grid steps) or fewer buffers; donation does not help here",
     "smem": "shrink the scalar operand: pass it in VMEM or HBM, or prefetch less of it",
+    "over-limit": (
+        "the limit is the share of the device's memory that XLA plans with, so the program may still fit; to need less, "
+        f"{_LESS_MEMORY}"
+    ),
     "remat": (
         "add jax.lax.with_sharding_constraint between the two shardings so that each step changes one dimension, or use "
         "one mesh axis order on both sides; until then each device sends and holds the whole tensor"
