@@ -48,6 +48,7 @@ CONTENTS = {
     "TAR": b"junk" * 200,
     "QUOTED": b"".join(b"> " + line + b"\n" for line in STEP.splitlines()),
     "NOFIELD": b'{"hloModule": {"nam": "x"}}',
+    "LINES": b"".join(STEP.splitlines(keepends=True)[3:5]),
     "CUT": STEP[: STEP.rindex(b"f32") + 2],
 }
 FOLDERS = ("FOLDER", "NONE", "MODULES", "CLOSED")
@@ -234,10 +235,10 @@ def test_a_pattern_says_which_bracket_is_open(tmp_path: Path) -> None:
     assert "column 4: `[` is not closed" in told
 
 
-def test_a_name_without_a_likely_one_leads_to_its_opcode(tmp_path: Path) -> None:
+def test_a_name_without_a_likely_one_leads_to_all_names(tmp_path: Path) -> None:
     (tmp_path / "m.txt").write_bytes(STEP)
     told = run("extract", tmp_path / "m.txt", "-i", "dot.1").stderr
-    assert "hlotext grep dot finds instructions of that opcode" in told
+    assert "no instruction has the opcode dot; `hlotext grep _ " in told
 
 
 def test_a_computation_is_extracted_whole() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import itertools
+import re
+import shlex
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -10,6 +13,7 @@ from hlotext.ir.spelling import nearest, suggestion
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.syntax.source.limits import MAX_COMPARED_WORDS
 
+_WILD = re.compile(r"[*?]")
 _MOST = 3
 """Names that a message suggests."""
 
@@ -30,6 +34,11 @@ def names_meant(module: Module, name: str) -> str:
     return str(meant)
 
 
+def bare(name: str) -> str:
+    """A name without what surrounds it where it is copied from: `%`, quotes, a comma, a colon, an equals sign."""
+    return name.strip(" \"'`,:;=").removeprefix("%") or name
+
+
 class NamesMeant:
     """Names that a wanted one may be meant for, of one module or several: the text is the end of a message.
 
@@ -38,9 +47,13 @@ class NamesMeant:
     """
 
     def __init__(self, name: str) -> None:
-        self._name = name.removeprefix("%")
+        self._name = bare(name)
+        self._is_dressed = self._name != name.removeprefix("%")
+        self._pattern = re.compile(fnmatch.translate(self._name)) if _WILD.search(self._name) else None
         stem, _, number = self._name.rpartition(".")
         self._opcode = stem if number.isdecimal() else self._name
+        self._place = ""
+        """The file of the first module, for a shell; empty if it has none."""
         self._of_opcode: dict[str, None] = {}
         self._holding: dict[str, None] = {}
         self._others: dict[str, None] = {}
@@ -48,6 +61,11 @@ class NamesMeant:
     def add(self, module: Module) -> None:
         """Looks at the names of a module, of a large one until there is enough to compare."""
         word = self._name.lower()
+        if not self._place and module.source is not None and not module.source.name.startswith("<"):
+            self._place = shlex.quote(module.source.name)
+        if self._is_dressed and module.find(self._name) is not None:
+            self._of_opcode = {self._name: None}
+            return
         if self._opcode in OPCODES and len(self._of_opcode) < _MOST:
             entry = module.entry
             mine = [one for one in module.instructions() if one.opcode == self._opcode]
@@ -57,7 +75,7 @@ class NamesMeant:
             return
         instructions = (i.name for computation in module.walk() for i in computation)
         for name in itertools.chain(instructions, (c.name for c in module.computations)):
-            if word in name.lower():
+            if word in name.lower() or (self._pattern is not None and self._pattern.fullmatch(name)):
                 self._holding[name] = None
                 if len(self._holding) == _MOST:
                     break
@@ -65,12 +83,12 @@ class NamesMeant:
                 self._others[name] = None
 
     def __str__(self) -> str:
-        close = list(self._of_opcode)[:_MOST] or nearest(self._name, {**self._holding, **self._others})
+        names = {**self._holding, **self._others}
+        close = list(self._of_opcode)[:_MOST] or (
+            [] if self._pattern is not None else nearest(self._name, names)
+        )
         close = close or list(self._holding)
         if close:
             return f"; {suggestion(close)}"
-        if self._name in OPCODES:
-            return f"; it is an opcode: hlotext grep {self._name}"
-        pattern = self._opcode if self._opcode in OPCODES else "_"
-        what = "instructions of that opcode" if pattern != "_" else "all instructions"
-        return f"; hlotext grep {pattern} finds {what}"
+        none = f"no instruction has the opcode {self._opcode}; " if self._opcode in OPCODES else ""
+        return f"; {none}`hlotext grep _ {self._place or 'FILE'}` finds all instructions"

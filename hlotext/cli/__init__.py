@@ -16,6 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hlotext import __version__
+from hlotext.cli.command_line import note_words, pasted, refuse_slips
 from hlotext.cli.usage import usage_message
 from hlotext.findings import escape
 from hlotext.ir import gc_control
@@ -54,12 +55,17 @@ class CommandGroup(click.Group):
         word = args[0]
         if self.get_command(ctx, word) is None and not word.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(self.unknown(ctx, word, args[1:]))
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing and not isinstance(command, click.Group):
+            refuse_slips(click.Context(command, info_name=name, parent=ctx), command, rest)
+        return name, command, rest
 
     def unknown(self, ctx: click.Context, word: str, rest: Sequence[str] = ()) -> str:
         """The message about a word that is not a command; `rest` are the words behind it."""
         meant = did_you_mean(word, self.list_commands(ctx))
-        return f"no command {word!r}" + (f"; {meant}" if meant else "")
+        if not meant and word in COMMANDS:  # `dump show DIR`
+            meant = f"did you mean {pasted([word, *rest])}?"
+        return f"no command {word!r}; {meant or 'there are ' + ', '.join(self.list_commands(ctx))}"
 
 
 _TRACE = "`hlotext convert FILE --to trace-events`"
@@ -87,8 +93,8 @@ class _Commands(CommandGroup):
             help_names = importlib.import_module("hlotext.cli.help_names")
             if help_names.has_page(args[1]):
                 ctx.fail(f"no command 'explain'; {help_names.meant(args[1])}")
-        if args[1:] == ["help"] and args[0] in COMMANDS and args[0] != "help" and not os.path.exists("help"):
-            ctx.fail(f"help does not exist; did you mean `hlotext help {args[0]}`?")
+        if args[1:2] == ["help"] and args[0] in COMMANDS and args[0] != "help" and not os.path.exists("help"):
+            ctx.fail(f"help does not exist; did you mean {pasted(['help', *(args[2:3] or args[:1])])}?")
         return super().resolve_command(ctx, current(args))
 
     def unknown(self, ctx: click.Context, word: str, rest: Sequence[str] = ()) -> str:
@@ -140,6 +146,7 @@ class _Commands(CommandGroup):
             from hlotext.cli.json_output import note_format
 
             note_format(ctx, current(args))
+        note_words(ctx, args)
         own = args[: args.index("--")] if "--" in args else args  # behind it stands another program's command
         for place, word in enumerate(own):
             may_be_empty = (

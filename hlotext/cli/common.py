@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -16,6 +17,7 @@ import click
 import hlotext as hlo
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
 from hlotext.cli.json_output import note_error, write_json
+from hlotext.cli.option_hints import path_meant
 from hlotext.cli.output import ReadingBar, emit_report
 from hlotext.cli.pager import is_held
 from hlotext.cli.table_options import table_options
@@ -24,6 +26,7 @@ from hlotext.ir.files import write_bytes, write_text
 from hlotext.semantics.assumed_entry import assumed_entry, missing_entry
 from hlotext.syntax import lazy
 from hlotext.syntax.read import as_source
+from hlotext.syntax.source import inputs as input_files
 from hlotext.syntax.source.inputs import (
     MLIR_BYTECODE,
     is_binary,
@@ -177,6 +180,14 @@ def _write_or_emit(place: str, text: str, size: str) -> None:
     say(f"wrote {place}{size}")
 
 
+def as_options(message: str) -> str:
+    """A message of the library, with options in place of the arguments that it asks for: `set platform= to`."""
+    return _ARGUMENT.sub(r"set --\1 ", message)
+
+
+_ARGUMENT = re.compile(r"\bset (\w+)= ")
+
+
 def say(message: str) -> None:
     """One line on standard error: what went wrong, or what was done. Nothing in it acts there."""
     _complain(f"hlotext: {escape.line(message)}")
@@ -197,6 +208,7 @@ def read(place: str | ModuleFile, *, with_errors: bool = False, is_whole: bool =
     where: dict[str, Any] = {"file": place if isinstance(place, str) else place.label}
     try:
         if isinstance(place, str):
+            refuse_missing([place])
             data, name = read_data(place)
             if isinstance(data, bytes) and is_foreign(data) and (not with_errors or is_json(data)):
                 made = hlo.proto.converted(data, name)
@@ -301,6 +313,27 @@ def _used_lazily(place: str, use: Callable[[tuple[hlo.Module, ...]], T]) -> tupl
         raise Unreadable(str(error), where={"file": place}) from None
 
 
+def refuse_missing(places: Iterable[str]) -> None:
+    """Ends the command where a path does not exist, before anything of the others is printed: a slip of the command line.
+
+    Raises Unreadable for one such path, Exit if several are reported.
+    """
+    missing = [place for place in places if place != "-" and not os.path.lexists(place)]
+    errors = [Unreadable(_missing_text(place), where={"file": place}) for place in missing]
+    if len(errors) == 1:
+        raise errors[0]
+    for error in errors:
+        error.show()
+    if errors:
+        raise click.exceptions.Exit(UNREADABLE)
+
+
+def _missing_text(place: str) -> str:
+    said = str(input_files.missing(place))
+    meant = "" if "; " in said or ": " in said else path_meant(click.get_current_context(silent=True), place)
+    return f"{said}; {meant}" if meant else said
+
+
 class Inputs:
     """The modules' texts of a command, one by one: place and content; a progress bar on a terminal for long work.
 
@@ -326,6 +359,8 @@ class Inputs:
         """Inputs to read, in order."""
         self.places: list[str] = []
         """Names of the inputs in reports, with the folders that could not be read."""
+        places = list(places)
+        refuse_missing(places)
         for place in places:
             if not is_folder(place):
                 self.texts.append(place)

@@ -11,6 +11,7 @@ import click
 
 import hlotext as hlo
 from hlotext import compiler
+from hlotext.analysis.meant import NamesMeant
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
 from hlotext.cli.folders import chosen
 from hlotext.cli.output import TerminalColumn, TerminalTable, echo, output
@@ -139,7 +140,11 @@ def _check(names: tuple[str, ...], explanations: Iterable[Explanation]) -> None:
     all_of_them = list(explanations)
     for name in names:
         if not any(e.before.find(name) or e.after.find(name) for e in all_of_them):
-            raise NotFound(f"no instruction {name} before or after the pass")
+            hints = NamesMeant(name)
+            for one in all_of_them:
+                hints.add(one.before)
+                hints.add(one.after)
+            raise NotFound(f"no instruction {name} before or after the pass{hints}")
 
 
 # ---- text

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import hlotext as hlo
 from hlotext import dumps
-from hlotext.cli.common import Unreadable, not_found
+from hlotext.cli.common import Unreadable, not_found, refuse_missing
 from hlotext.findings.errors import brief
 
 T = TypeVar("T")
@@ -19,6 +19,7 @@ _LISTED = 5
 
 def opened(path: str) -> dumps.DumpFolder:
     """A dump folder with at least one compilation. Raises Unreadable."""
+    refuse_missing([path])
     try:
         folder = dumps.open(path)
     except hlo.InputError as error:

@@ -22,6 +22,7 @@ from hlotext.analysis import (
     written_bytes,
 )
 from hlotext.analysis.formatting import pluralize
+from hlotext.analysis.meant import NamesMeant
 from hlotext.analysis.selection import Selection
 from hlotext.analysis.sizes import parse_bytes
 from hlotext.cli.chip_options import place_text
@@ -31,7 +32,6 @@ from hlotext.cli.table_layout import Kind, cell_width, shorter
 from hlotext.cli.usage import is_instruction_name
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.source import Span
-from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.matchers import Match, Pattern, PatternError, parse_pattern
 from hlotext.syntax.printing.xla_styles import TextPrinter
@@ -264,9 +264,10 @@ def _by_name(name: str, files: tuple[str, ...]) -> str:
 def _explain(inputs: Inputs, asked: _Asked, name: str, output_format: str) -> bool:
     """Writes why the instructions of a name do not match; gives whether there are any."""
     found = []
-    names: list[str] = []
+    hints = NamesMeant(name)
     for place, result in inputs:
-        names += (i.name for module in result.modules for i in module.instructions())
+        for module in result.modules:
+            hints.add(module)
         for instruction in (i for module in result.modules for i in module.instructions() if i.name == name):
             reason = asked.pattern.explain(instruction)
             found.append({"file": place, "instruction": name, "matches": not reason, "why": reason})
@@ -275,8 +276,7 @@ def _explain(inputs: Inputs, asked: _Asked, name: str, output_format: str) -> bo
     if output_format == "json":
         write_json({"explanations": found})
     elif not found:
-        meant = did_you_mean(name, names)
-        say(f"no instruction is named {name}" + (f"; {meant}" if meant else ""))
+        say(f"no instruction is named {name}{hints}")
     return bool(found)
 
 

@@ -21,6 +21,7 @@ from hlotext.cli.common import (
     TRIPS,
     Unreadable,
     is_folder,
+    refuse_missing,
     say,
     say_if_converted,
     say_outward_links,
@@ -382,6 +383,7 @@ def _config(
 
 def _files(paths: Sequence[str]) -> list[str | ModuleFile]:
     """The files of a command line, folders replaced by the modules in them. Raises Unreadable for an empty one."""
+    refuse_missing(paths)
     files: list[str | ModuleFile] = []
     for path in paths:
         if is_folder(path):
@@ -390,14 +392,9 @@ def _files(paths: Sequence[str]) -> list[str | ModuleFile]:
                 files += lint.texts_in(path)
             except hlo.InputError as error:
                 raise Unreadable(str(error)) from None
-        elif _CODE.fullmatch(path) and not os.path.exists(path):
-            raise click.UsageError(f"{path} is no file; codes are joined with commas: --select C101,C102")
         else:
             files.append(path)
     return files
-
-
-_CODE = re.compile(r"[A-Z]\d{3}")
 
 
 def _fix(files: Sequence[str | ModuleFile], config: lint.Config, quiet: bool) -> None:

@@ -21,7 +21,9 @@ from hlotext.cli.common import (
     NotFound,
     Unreadable,
     age_json,
+    as_options,
     limit_option,
+    refuse_missing,
     refuse_missing_entry,
     say,
     say_if_converted,
@@ -168,6 +170,7 @@ def command(
     Exit status: 0 success, 1 --check found a difference, --fail-on a larger peak, or no such name, 2 unreadable
     input, or --check had nothing to compare.
     """
+    refuse_missing(paths)
     known = _chip(chip)
     most = peak_limit(fail_on) if fail_on is not None else None
     logs = [(place, message) for place in paths if (message := memory_message.message_in(place)) is not None]
@@ -378,7 +381,7 @@ def _found(label: str, text: dumps.ModuleFile, platform: str | None, chip: Chip 
             if text.file is not None and compilation is not None and compilation.last is None:
                 say(f"{called}: no final HLO in this compilation, so no buffer assignment")
                 continue
-            raise Unreadable(f"{called}: {error}") from None
+            raise Unreadable(f"{called}: {as_options(str(error))}") from None
         last = compilation.last if compilation is not None else None
         if not module.is_scheduled and last is not None and last.file is not text.file:
             final = os.path.basename(last.path)

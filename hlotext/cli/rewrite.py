@@ -9,7 +9,7 @@ import click
 
 from hlotext import execution
 from hlotext.analysis.formatting import seconds
-from hlotext.cli.common import Inputs, Unreadable, say
+from hlotext.cli.common import Inputs, Unreadable, refuse_missing, say
 from hlotext.cli.files import Rewriting
 from hlotext.cli.output import echo, emit, printable
 from hlotext.cli.usage import missing_argument
@@ -91,6 +91,7 @@ def command(
         return
     if not files:
         raise missing_argument("FILE...")
+    refuse_missing(files)
     passes = _passes(names, rule_files, platform or "", age or "")
     if in_place and "-" in files:
         raise click.UsageError("standard input cannot be written in place")
@@ -118,7 +119,7 @@ def command(
 def _passes(names: str | None, rule_files: tuple[str, ...], platform: str, age: str) -> list[Pass]:
     """The rules as passes, then the passes."""
     if not names and not rule_files:
-        raise click.UsageError("pass -p PASSES or -r RULES")
+        raise click.UsageError("missing option -p PASSES (`hlotext help pass` lists them) or -r FILE.toml")
     try:
         return [
             *(as_pass(load_rules(path)) for path in rule_files),

@@ -9,11 +9,13 @@ import numpy as np
 
 import hlotext as hlo
 from hlotext.analysis.formatting import pluralize, seconds
+from hlotext.analysis.meant import bare
 from hlotext.cli.common import FORMAT, Inputs, NotFound, Unreadable, write_json
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import output
 from hlotext.execution import Execution, NotExecutable, run
 from hlotext.execution.comparing import device_difference
+from hlotext.ir.spelling import did_you_mean
 from hlotext.rewrite.extraction import computation_module
 from hlotext.syntax.source.inputs import several
 
@@ -107,6 +109,10 @@ def command(
         raise click.exceptions.Exit(_DIFFERENT)
 
 
+_LISTED = 5
+"""Computations that a message names."""
+
+
 def _module(place: str) -> hlo.Module:
     inputs = Inputs([place])
     modules = [module for _, result in inputs for module in result.modules]
@@ -122,7 +128,10 @@ def _entry(module: hlo.Module, name: str | None) -> hlo.Module:
         return module
     found = module.find(name)
     if not isinstance(found, hlo.Computation):
-        raise NotFound(f"no computation is named {name.removeprefix('%')}")
+        names = [one.name for one in module.computations]
+        near = did_you_mean(bare(name), names) or f"its computations are {', '.join(names[:_LISTED])}"
+        more = ", ..." if len(names) > _LISTED and not near.startswith("did") else ""
+        raise NotFound(f"no computation is named {name.removeprefix('%')}; {near}{more}")
     return computation_module(found)
 
 

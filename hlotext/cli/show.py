@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +13,13 @@ from hlotext.analysis.backend import backend_of
 from hlotext.analysis.call_graph import call_graph
 from hlotext.analysis.devices import devices_of
 from hlotext.analysis.entries import arguments
-from hlotext.cli.common import FORMAT, Inputs, which_option, write_json
+from hlotext.cli.common import FORMAT, Inputs, refuse_missing, which_option, write_json
 from hlotext.cli.output import Output, output
 from hlotext.cli.run_totals import ModuleFacts, module_facts
 from hlotext.cli.show_modules import Machine, Signature, recompiled, show_modules
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.show_trace import show_trace, trace_json, trace_of
-from hlotext.cli.usage import is_instruction_name, missing_argument
+from hlotext.cli.usage import missing_argument
 from hlotext.ir.nodes.module import Module
 from hlotext.syntax.language.grammar import shipped
 
@@ -94,12 +93,7 @@ def command(
         files = (*files, _sample_path())
     elif not files:
         raise missing_argument("FILE|DIR...")
-    named = next(filter(is_instruction_name, files), "") if name is None and len(files) > 1 else ""
-    if named:
-        places = shlex.join(one for one in files if one != named)
-        raise click.UsageError(
-            f"{named} does not exist; to show an instruction, use `hlotext show {places} -i {shlex.quote(named)}`"
-        )
+    refuse_missing(files)
     traces = {place: trace for place in files if name is None and (trace := trace_of(place)) is not None}
     inputs = Inputs([place for place in files if place not in traces], which=which)
     if name is not None:

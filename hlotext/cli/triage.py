@@ -14,7 +14,7 @@ from hlotext import lint, triage
 from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import format_percent, pluralize, seconds
 from hlotext.cli.chip_options import chip_of
-from hlotext.cli.common import Unreadable, limit_option, write_json
+from hlotext.cli.common import Unreadable, limit_option, refuse_missing, write_json
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Command, TerminalColumn, TerminalTable, emit_report, output, printable
 from hlotext.cli.show_modules import recompiled
@@ -86,6 +86,7 @@ def command(
     Exit status: 0 success, 2 usage error or unreadable input (the rest is shown).
     """
     config = lint.Config(chip=chip_of(chip).name if chip is not None else "")
+    refuse_missing(paths)
     found = triage.run(paths, triage.Settings(config), jobs)
     ranked = sorted(found.modules, key=lambda one: -_KEYS[sort](one))
     for failure in found.failures:

@@ -9,36 +9,13 @@ from typing import Any
 
 import click
 
+from hlotext.cli.option_hints import missing_option, no_such_option
 from hlotext.ir.spelling import did_you_mean, suggestion
 
 _OTHER_WORDS = {"cuda": "gpu", "rocm": "gpu", "nvidia": "gpu", "amd": "gpu", "host": "cpu"}
 """Other names of platforms."""
-_OTHER_OPTIONS = {
-    other: option
-    for option, others in {
-        "limit": "top head max count num n rows max-rows first most",
-        "sort": "order order-by sort-by sortby",
-        "columns": "fields select-columns cols",
-        "chip": "device target arch hardware gpu tpu accelerator",
-        "platform": "backend",
-        "format": "output-format fmt",
-        "output": "out outfile to-file output-file dest",
-        "o": "out outfile output dest",
-        "instruction": "name op instr node",
-        "select": "rule rules code codes enable only",
-        "pass": "passes",
-        "passes": "pass p",
-        "fail-on": "threshold fail error-on max-allowed",
-        "jobs": "workers threads processes parallel",
-        "quiet": "silent no-notes",
-        "version": "v V ver",
-        "mesh": "axes topology",
-        "trips": "trip-count iterations loops",
-    }.items()
-    for other in others.split()
-}
-"""Options by the names that other tools have for them."""
 _QUOTED = re.compile(r"'(.*)' is not one of")
+_INVALID = re.compile(r"^Invalid value for '?([^':]+)'?: ")
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$")
 _NO_PATH = re.compile(r"(File|Directory|Path) '(.*)' (does not exist|is a (?:file|directory)\b.*)")
 _NUMBER = re.compile(r"'?([^' ]+)'? is not (?:a valid|in the range)")
@@ -64,14 +41,15 @@ def missing_argument(name: str) -> click.UsageError:
 def usage_message(error: click.UsageError) -> str:
     """The message in one line, without the way to the help."""
     if isinstance(error, click.NoSuchOption):
-        return _no_such_option(error)
+        return no_such_option(error)
     if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2
         return _no_command(error)
     if isinstance(error, click.BadOptionUsage) and error.message.endswith("requires an argument."):
         return f"{error.option_name} needs a value"
+    if isinstance(error, click.BadOptionUsage) and error.message.endswith("does not take a value."):
+        return f"{error.option_name} is a switch and takes no value"
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
-        value = error.param.metavar or error.param.type.name.upper()
-        return f"missing option {' or '.join(error.param.opts)} {value}"
+        return missing_option(error, error.param)
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Argument):
         return _misplaced(error) or missing_argument(_argument(error.param)).message
     if isinstance(error, click.BadParameter) and error.param is not None:
@@ -95,53 +73,12 @@ def _misplaced(error: click.MissingParameter) -> str:
 
 
 def _plain(error: click.UsageError) -> str:
-    message = " ".join(error.format_message().split())
+    message = _INVALID.sub(r"\1: ", " ".join(error.format_message().split()))
     extra = _EXTRA.match(message)
     if extra is None:
         return message
     takes = "" if error.ctx is None else " ".join(error.ctx.command.collect_usage_pieces(error.ctx)[1:])
     return f"too many arguments: {extra[1]}" + (f"; expected {takes}" if takes else "")
-
-
-def _no_such_option(error: click.NoSuchOption) -> str:
-    known = _options(error)
-    names = {option.lstrip("-"): option for one in known for option in one.opts if option.startswith("--")}
-    for one in known:  # values that are given like options: --sarif, --by-scope
-        for value in one.type.choices if isinstance(one.type, click.Choice) else ():
-            option = max(one.opts, key=len)
-            for word in (str(value), f"{option.lstrip('-')}-{value}"):
-                names.setdefault(word, f"{option} {value}")
-    plain = error.option_name.lstrip("-")
-    meant = did_you_mean(plain, list(names))
-    group = error.ctx.command if error.ctx is not None else None
-    if error.ctx is not None and isinstance(group, click.Group) and plain in group.list_commands(error.ctx):
-        return f"no option {error.option_name}; did you mean the command `{plain}`?"
-    words = {option.lstrip("-") for one in known for option in one.opts}
-    other = _OTHER_OPTIONS.get(plain, "")
-    if not meant and other in words:
-        return f"no option {error.option_name}; did you mean `{'--' if len(other) > 1 else '-'}{other}`?"
-    near = names.get(meant.partition("`")[2].partition("`")[0])
-    others = [] if near or error.ctx is None else _commands_with(error.option_name, error.ctx)
-    if others:
-        return f"no option {error.option_name} here; {_listed(others)} {'has' if len(others) == 1 else 'have'} it"
-    return f"no option {error.option_name}" + (f"; did you mean `{near}`?" if near else "")
-
-
-_MOST_COMMANDS = 3
-
-
-def _commands_with(option: str, ctx: click.Context) -> list[str]:
-    """Commands that have an option; empty if more than a few do."""
-    group = ctx.find_root().command
-    if not isinstance(group, click.Group):
-        return []
-    loaded = {name: group.get_command(ctx, name) for name in group.list_commands(ctx)}
-    found = [
-        f"`hlotext {name}`"
-        for name, command in loaded.items()
-        if command is not None and any(option in one.opts for one in command.get_params(ctx))
-    ]
-    return found if len(found) <= _MOST_COMMANDS else [*found[: _MOST_COMMANDS - 1], "others"]
 
 
 def _no_command(error: click.UsageError) -> str:

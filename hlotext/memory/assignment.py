@@ -391,9 +391,7 @@ def _backend(module: Module, platform: str | Backend | None, chip: Chip | None) 
     if found is None and chip is not None:
         return chip.backend
     if found is None:
-        raise MemoryModelError(
-            "the text does not show the platform; set platform= (--platform) to cpu, gpu or tpu"
-        )
+        raise MemoryModelError("the text does not show the platform; set platform= to cpu, gpu or tpu")
     return found
 
 

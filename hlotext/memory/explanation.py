@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.analysis.meant import names_meant
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.spelling import did_you_mean
 from hlotext.memory.aliases import MustAlias, must_alias_pairs
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment, Model
@@ -71,8 +71,8 @@ def explain(assignment: Assignment, name: str) -> tuple[BufferExplanation, ...]:
     if not found:
         known = assignment.module.find(wanted) if assignment.module is not None else None
         if known is None:
-            near = did_you_mean(wanted, {value.name for value in assignment.values})
-            raise MemoryModelError(f"no instruction is named {name}{near and f'; {near}'}")
+            near = "" if assignment.module is None else names_meant(assignment.module, wanted)
+            raise MemoryModelError(f"no instruction is named {name}{near}")
         found = [v for v in assignment.values if any(place is known for place, _ in v.positions)]
         if not found:
             raise MemoryModelError(f"{name} has no buffer of its own")

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import attrs
 
 from hlotext.analysis import Backend, SourceLocation, byte_text, scopes, source_locations
+from hlotext.analysis.meant import bare
 from hlotext.analysis.views import VIEWS, source
 from hlotext.analysis.views import Value as Origin
 from hlotext.ir.nodes.instruction import Instruction
@@ -295,7 +296,7 @@ def moment(assignment: Assignment, place: str) -> int:
     for time, instruction in enumerate(assignment.schedule):
         if _name(instruction) == wanted:
             return time
-    meant = did_you_mean(wanted, [_name(instruction) for instruction in assignment.schedule])
+    meant = did_you_mean(bare(wanted), [_name(instruction) for instruction in assignment.schedule])
     last = len(assignment.schedule) - 1
     raise MemoryModelError(f"no scheduled instruction is named {place}; {meant or f'steps are 0 to {last}'}")
 

@@ -12,12 +12,12 @@ import attrs
 from hlotext.analysis import Backend, byte_text, choose_chip
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.communication import KINDS
+from hlotext.analysis.meant import names_meant
 from hlotext.edit.cloning import clone_instruction
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.memory import peaks
@@ -469,8 +469,7 @@ def _computed_again(before: Assignment, name: str, memory_space: int) -> tuple[A
     assert before.module is not None
     target = before.module.find(name)
     if not isinstance(target, Instruction):
-        near = did_you_mean(name, {one.name for one in before.module.instructions()})
-        raise MemoryModelError(f"no instruction is named {name}{near and f'; {near}'}")
+        raise MemoryModelError(f"no instruction is named {name}{names_meant(before.module, name)}")
     alone = _with_again(before, target, [], memory_space)
     makers = _makers(before, target, memory_space)
     if not makers:

@@ -284,8 +284,11 @@ class _Reading:
         try:
             record: InstructionRecord = reading.reference.parse(self.source, "single_instruction", start)
         except reading.reference.ParseError as failure:
-            if self.reporter.tolerant and _MORE_LINES().search(self.text, start) is not None:
-                return None
+            if _MORE_LINES().search(self.text, start) is not None:
+                if self.reporter.tolerant:
+                    return None
+                help = hints.hints.outside_computation(self.text, start)
+                self.reporter.error("X101", "instruction outside any computation", start, None, help)
             call = _CALL().match(self.text, start)
             if call is not None and not (opcodes.opcode(call[1]) or opcodes.async_wrapped(call[1])):
                 self._reject(start)  # `print("hi")` is no op line

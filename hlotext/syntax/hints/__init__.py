@@ -11,5 +11,6 @@ from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.syntax.hints import foreign_text as foreign_text
+    from hlotext.syntax.hints import hints as hints
 else:
-    __getattr__ = lazy_submodules(__name__, "foreign_text")
+    __getattr__ = lazy_submodules(__name__, "foreign_text", "hints")

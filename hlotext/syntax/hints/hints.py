@@ -50,6 +50,16 @@ def _value(place: ParseFailure) -> str:
     return "remove the quotes" if is_unquoted and word in ("'", '"') else ""
 
 
+def outside_computation(text: str, start: int) -> str:
+    """Advice for op lines at an offset that no computation encloses."""
+    if text[:start].strip():
+        return "its computation's header is missing, or there is an extra `}` before it"
+    if _LINE_OF_BRACE.search(text, start) is not None:
+        return "its computation's header is missing: write `NAME {`, or `ENTRY NAME {`, on a line before it"
+    return "write `ENTRY main {` on a line before the instructions and `}` behind the last one"
+
+
+_LINE_OF_BRACE = re.compile(r"^[ \t]*\}", re.MULTILINE)
 _GROUPED = frozenset({"replica_groups", "source_target_pairs"})
 
 

@@ -12,7 +12,7 @@ from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.syntax.hints.expectation import expected_words
-from hlotext.syntax.hints.hints import form_of, hint
+from hlotext.syntax.hints.hints import form_of, hint, outside_computation
 from hlotext.syntax.hints.parse_failure import ParseFailure
 from hlotext.syntax.language import grammar
 from hlotext.syntax.language.boundaries import begins_line
@@ -391,8 +391,8 @@ def _instruction_outside(place: ParseFailure) -> Mistake | None:
         return None
     name = _LAST_WORD.search(place.text, max(0, place.behind - 200), place.behind)
     start = place.start if name is None else name.start()
-    message = "instruction outside a computation"
-    return Mistake(message, start, place.after, "is there an extra `}` above?")
+    message = "instruction outside any computation"
+    return Mistake(message, start, place.after, outside_computation(place.text, start))
 
 
 def _colon_apart(place: ParseFailure) -> Mistake | None:

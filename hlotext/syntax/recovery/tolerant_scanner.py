@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hlotext.findings.errors import TermError
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
-from hlotext.syntax import reading
+from hlotext.syntax import hints, reading
 from hlotext.syntax.fast import line_records, shortcuts
 from hlotext.syntax.fast.scanner import (
     Checkpoint,
@@ -229,10 +229,8 @@ class TolerantScanner(Scanner):
 
     def _without_header(self, start: int, end: int) -> int:
         """Reads op lines that stand where a computation should begin; gives the offset behind them."""
-        self.reporter.error(
-            "X101", "instruction outside any computation", start, None,
-            "its computation's header is missing, or there is an extra `}` before it",
-        )  # fmt: skip
+        help = hints.hints.outside_computation(self.text, start)
+        self.reporter.error("X101", "instruction outside any computation", start, None, help)
         scope = self._begin("", start, is_entry=False)
         scope.computation._brace = start - 1
         return self._close(scope, *self._body(scope, start, end), "")
@@ -320,6 +318,8 @@ class TolerantScanner(Scanner):
             self.linker.module._is_guess or scope.is_damaged  # a broken line may hold the brace
         )
         is_end = place >= len(self.text)
+        if is_end and not self.text.startswith("{", max(brace, 0)):
+            return position, None  # op lines alone, of which that is said already
         message = (
             f"the text ends inside computation {name}, opened on line {self.reporter.source.position(brace)[0]}: "
             "an instruction or `}` is missing"

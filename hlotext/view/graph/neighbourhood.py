@@ -12,6 +12,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.analysis import shown_bytes
+from hlotext.analysis.meant import names_meant
 from hlotext.ir.tables import traits
 
 MOST = 60
@@ -129,7 +130,7 @@ def _found(module: hlo.Module, name: str | None) -> hlo.Instruction:
     for found in module.find_all(wanted):
         if isinstance(found, hlo.Instruction):
             return found
-    raise LookupError(f"no instruction or computation {wanted} in {module.name}")
+    raise LookupError(f"no instruction or computation {wanted} in {module.name}{names_meant(module, wanted)}")
 
 
 def _edges(walk: _Walk, nodes: tuple[hlo.Instruction, ...]) -> Iterator[Edge]:

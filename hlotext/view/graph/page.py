@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import hlotext as hlo
+from hlotext.analysis.meant import names_meant
 from hlotext.cost import traffic
 from hlotext.findings import escape
 from hlotext.ir import gc_control
@@ -41,7 +42,9 @@ def graph_page(
     if around is not None:
         wanted = around.removeprefix("%")
         if not any(one.name == wanted for one in module.instructions()):
-            raise LookupError(f"no instruction or computation {wanted} in {module.name}")
+            raise LookupError(
+                f"no instruction or computation {wanted} in {module.name}{names_meant(module, wanted)}"
+            )
         first = wanted
     if not any(len(computation) for computation in module.computations):
         raise ValueError(f"module {module.name} has no instructions")
