@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from hlotext.analysis import Communication, fact
 from hlotext.analysis.entries import aliases_of
@@ -15,7 +15,7 @@ from hlotext.ir.values.replica_groups import ReplicaGroupList
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding
 from hlotext.lint.loop_state import members
-from hlotext.lint.rounds import Purity
+from hlotext.lint.rounds import MEMORY, Purity
 from hlotext.lint.rule import Context, make_context
 from hlotext.lint.taken_apart import updates_of
 
@@ -33,6 +33,8 @@ class EqualPurity(Purity):
     """Computations with equal results on devices with equal arguments: pure, and independent of device ids."""
 
     def is_pure(self, instruction: Instruction) -> bool:
+        if instruction.attributes.get("custom_call_target") in MEMORY:
+            return True  # what stands there is written before it is read
         return instruction.opcode not in _OWN and super().is_pure(instruction)
 
 
@@ -52,10 +54,18 @@ class Equal:
         self._groups = groups
         self._name = name
         self._purity = purity
-        self._given: dict[Computation, tuple[bool, ...]] = {}
+        self._given: dict[Instruction, tuple[bool, ...]] = {}
         self._is_form_equal: dict[tuple[int, int], bool] = {}
         self.found: set[Instruction] = set()
         self._run(context.module.entry, None)
+
+    def state(self) -> Iterator[tuple[Instruction, tuple[int, ...]]]:
+        """The elements of loop state that are equal in every iteration, at the loop and in its computations."""
+        for loop, given in self._given.items():
+            places = [loop, *(one for body in loop.called_computations for one in body.parameters)]
+            for index, is_equal in enumerate(given):
+                if is_equal:
+                    yield from ((one, (index,)) for one in places)
 
     def _run(self, computation: Computation, state: Sequence[bool] | None) -> None:
         """Goes through a computation; `state` says which elements of its parameter are equal, None for the entry."""
@@ -104,8 +114,7 @@ class Equal:
         if opcode == "tuple":
             return made.operands[index] in self.found
         if opcode == "while":
-            body = made.attributes.get("body")
-            given = self._given.get(body, ()) if isinstance(body, Computation) else ()
+            given = self._given.get(made, ())
             return index < len(given) and given[index]
         return made in self.found
 
@@ -126,7 +135,7 @@ class Equal:
         else:
             state = [False] * len(state)
             self._run(body, state)
-        self._given[body] = tuple(state)
+        self._given[loop] = tuple(state)
 
     def _is_argument_equal(self, parameter: Instruction) -> bool:
         """True if each group holds the same part of an argument."""

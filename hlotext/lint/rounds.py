@@ -26,7 +26,7 @@ _IMPURE = frozenset(
     }
 )  # fmt: skip
 """Opcodes whose result may differ although their operands do not, or whose doing matters."""
-_MEMORY = frozenset({"AllocateBuffer", "CreateBuffer"})
+MEMORY = frozenset({"AllocateBuffer", "CreateBuffer"})
 """Custom calls that only give memory, for others to write to."""
 _SAME = frozenset({"bitcast", "copy", "copy-done", "copy-start", "opt-barrier", "reshape"})
 """Opcodes behind which a value is the same."""
@@ -142,7 +142,7 @@ class Purity:
             return not (
                 instruction.attributes.get("custom_call_has_side_effect")
                 or is_callback(instruction)
-                or instruction.attributes.get("custom_call_target") in _MEMORY
+                or instruction.attributes.get("custom_call_target") in MEMORY
             )
         return all(map(self._of, instruction.called_computations))
 

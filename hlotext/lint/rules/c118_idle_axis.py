@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
 from hlotext.analysis import mesh_of
 from hlotext.analysis.alike_devices import alike_devices
@@ -10,6 +11,7 @@ from hlotext.dumps.collectives.steps import read
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
+from hlotext.lint.alike_results import alike_by_results
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -22,27 +24,45 @@ class IdleAxis(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         program, groups = _alike(context)
-        if (
-            program is None or groups is None
-        ):  # the devices compute different results, or the text does not show whether they do
+        alone = alike_by_results(context) if groups is None and context.is_optimized else None
+        if alone is not None:
+            groups = alone.groups
+        if groups is None:  # the devices compute different results, or the text does not show whether they do
             return
         count = len(groups[0])
         times = context.prices.own
-        axes = _axes(program, groups)
+        axes = _axes(program, groups) if program is not None else ""
         who, why = f"each {count} of the {count * len(groups)} devices", "no sharding distinguishes them"
         if len(groups) == 1:
             who, why = f"all {count} devices", "no array is sharded"
         elif axes:
             who, why = f"the {count} devices along mesh axis {axes}", "no sharding uses that axis"
+        part, seconds = 1 - 1 / count, context.prices.step
+        alike: Collection[Instruction] = times
+        spares: dict[Any, float] = {}
+        if alone is not None:
+            alike = alone.instructions & times.keys()
+            seconds = context.prices.together(alike)
+            if (
+                seconds < _MOSTLY * context.prices.step
+            ):  # the devices compute the same only for a small part of the step
+                return
+            spares = dict.fromkeys(alone.arrays, part)
+            why = "each computes the same scalar result by itself, from operands that it holds in full"
         yield Report(
-            max(times, key=lambda one: (_multiplies(one), times[one]), default=None),
+            max(alike, key=lambda one: (_multiplies(one), times[one]), default=None),
             f"{who} do identical work: {why}",
             "shard the batch or the weights over them too, such as a batch over two axes with P(('data', 'model')), or use "
             "a mesh with fewer devices",
-            seconds=(1 - 1 / count) * context.prices.step,
+            seconds=part * seconds,
+            spares=spares,
             is_at_most=True,  # what is split then may have to be sent
             cause="idle axis",
         )
+
+
+_MOSTLY = 0.5
+"""Part of the step that devices must do alike for them to be idle: a small part is replicated on purpose."""
 
 
 def _multiplies(one: Instruction) -> bool:

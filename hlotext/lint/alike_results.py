@@ -1,0 +1,159 @@
+"""Devices that each compute a scalar result without the others, so that all that it depends on is whole on each of them.
+
+A scalar cannot be sharded: every device returns the same value. Where no collective joins two devices, each computes that
+value from its own arguments alone. Arguments of which they held different parts would give different values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from hlotext.analysis import CallGraph
+from hlotext.analysis.devices import devices_of, participant_groups
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.values.tile_assignment import MOST_DEVICES
+from hlotext.lint.equal import Equal, EqualPurity
+from hlotext.lint.rule import Context
+
+_WHOLE = frozenset({"opt-barrier"})
+"""Opcodes that give each element of a tuple on."""
+_BY_HAND = "shard_map"
+"""Part of the op_name of what is written for each device, whose results JAX may be told to take for equal."""
+
+_Place = tuple[Instruction, int | None]
+"""A result, or one element of a tuple."""
+
+
+@attrs.frozen
+class AlikeWork:
+    """Devices that compute the same, and what they compute."""
+
+    groups: tuple[tuple[int, ...], ...]
+    """Groups of such devices, all of one size."""
+    instructions: frozenset[Instruction]
+    """The instructions whose results are the same on all devices of a group."""
+    arrays: frozenset[Instruction | tuple[Instruction, tuple[int, ...]]]
+    """The arrays among these that the program computes, and elements of the state of loops that are such."""
+
+
+def alike_by_results(context: Context) -> AlikeWork | None:
+    """The devices that compute the same scalar results apart from each other; None if there are none, or it is unknown."""
+    module = context.module
+    devices = devices_of(module)
+    count = devices.partitions
+    if devices.replicas != 1 or count is None or not 1 < count <= MOST_DEVICES:
+        return None
+    if any(opcode in context.census.by_opcode for opcode in traits.DEVICE_IDS | traits.HOST_EFFECTS):
+        return None
+    scalars = _scalars(module.entry)
+    joined = _joined(context, count) if scalars else None
+    if joined is None or len(joined) == 1 or len({len(one) for one in joined}) > 1:
+        return None
+    arguments = {one for scalar in scalars for one in _arguments(scalar, context.graph)}
+    groups = tuple(zip(*joined, strict=True))
+    if not arguments:
+        return None
+    equal = Equal(context, groups, "", EqualPurity(), arguments)
+    return AlikeWork(groups, frozenset(equal.found), frozenset((*_arrays(equal.found), *equal.state())))
+
+
+def _arrays(alike: Iterable[Instruction]) -> Iterator[Instruction | tuple[Instruction, tuple[int, ...]]]:
+    for one in alike:
+        index = one.attributes.get("index")
+        if one.opcode == "get-tuple-element" and isinstance(index, int):
+            yield one.operands[0], (index,)
+        elif one.opcode != "parameter":
+            yield one
+
+
+def _scalars(entry: Computation) -> list[Instruction]:
+    root = entry.root
+    results = root.operands if root.opcode == "tuple" else (root,)
+    return [one for one in results if one.shape is not None and one.shape.is_array and not one.shape.rank]
+
+
+def _joined(context: Context, count: int) -> list[list[int]] | None:
+    """The devices that collectives join, directly or through others; None if the text does not tell of each whom it joins."""
+    first = list(range(count))
+
+    def leader(device: int) -> int:
+        while first[device] != device:
+            first[device] = first[first[device]]
+            device = first[device]
+        return device
+
+    for one in context.communications:
+        groups = one.pairs if one.pairs is not None else participant_groups(context.module, one.instruction)
+        if groups is None:
+            return None
+        for group in groups:
+            for device in group:
+                if not 0 <= device < count:
+                    return None
+                first[leader(device)] = leader(group[0])
+    found: dict[int, list[int]] = {}
+    for device in range(count):
+        found.setdefault(leader(device), []).append(device)
+    return list(found.values())
+
+
+def _arguments(scalar: Instruction, graph: CallGraph) -> Iterable[Instruction]:
+    """The arguments that a result depends on; none if a part of it is written by hand for each device."""
+    entry = scalar.computation
+    start: _Place = (scalar, None)
+    pending, seen, found = [start], {start}, []
+    while pending:
+        one, index = pending.pop()
+        if one.metadata is not None and _BY_HAND in one.metadata.op_name.split("/"):
+            return ()
+        if one.opcode == "parameter" and one.computation is entry:
+            found.append(one)
+            continue
+        for place in _read(one, index, graph):
+            if place not in seen:
+                seen.add(place)
+                pending.append(place)
+    return found
+
+
+def _read(one: Instruction, index: int | None, graph: CallGraph) -> Iterator[_Place]:
+    """The places that a result, or an element of it, is computed from. A computation with several callers is not left."""
+    opcode = one.opcode
+    bodies = one.called_computations
+    if opcode == "get-tuple-element":
+        number = one.attributes.get("index")
+        yield one.operands[0], number if isinstance(number, int) else None
+    elif opcode == "tuple" and index is not None:
+        yield one.operands[index], None
+    elif opcode in _WHOLE:
+        yield one.operands[0], index
+    elif opcode == "parameter":
+        edges = graph.callers.get(one.computation, ()) if one.computation is not None else ()
+        if len(edges) == 1:
+            yield from _handed(edges[0].caller, one, index)
+    elif opcode in traits.CONTROL_FLOW or (opcode == "fusion" and index is not None):
+        for body in bodies:
+            yield body.root, None if body is one.attributes.get("condition") else index
+        if opcode == "while":
+            yield one.operands[0], index
+        elif opcode == "conditional":
+            yield one.operands[0], None
+    else:
+        for operand in one.operands:
+            yield operand, None
+
+
+def _handed(caller: Instruction, parameter: Instruction, index: int | None) -> Iterator[_Place]:
+    """The value that the caller of a computation gives for a parameter."""
+    operands: Sequence[Instruction] = caller.operands
+    if caller.opcode == "while":
+        yield caller, index
+    elif caller.opcode == "conditional":
+        number = 1 + caller.called_computations.index(parameter.computation)
+        yield operands[number], index
+    elif (number := parameter.parameter_number or 0) < len(operands):
+        yield operands[number], index
