@@ -103,7 +103,7 @@ def test_copies_are_those_of_single_edits(monkeypatch: pytest.MonkeyPatch, seeds
                 quick = compiler.copy_insertion(module, platform)
                 with monkeypatch.context() as patch:
                     patch.setattr(Copier, "copy_later", lambda *_: None)
-                    patch.setattr(between, "bypass", lambda i: i.replace_all_uses_with(i.operands[0]))
+                    patch.setattr(between, "bypass", lambda i, _: i.replace_all_uses_with(i.operands[0]))
                     slow = compiler.copy_insertion(module, platform)
                 assert quick.decisions == slow.decisions
                 assert str(quick.module) == str(slow.module)

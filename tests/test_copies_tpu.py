@@ -129,13 +129,14 @@ def test_a_fusion_is_written_over_what_one_of_its_results_reads_in_order(
 ) -> None:
     from hlotext.analysis import Backend
     from hlotext.compiler.remove_unnecessary_copies import sharing_of
+    from hlotext.compiler.resolve_interference import in_place_pairs
     from hlotext.memory.dataflow import analyse
 
     shape = f"({first}, {_ARRAY})"
     module = hlo.parse(
         _LOOP.format(rest=f"{line}\n  ROOT t = {shape} tuple(first, new)", kind=kind, shape=shape)
     )
-    sharing = sharing_of(analyse(module), Backend.TPU)
+    sharing = sharing_of(analyse(module), Backend.TPU, in_place_pairs(Backend.TPU))
     fusion = module.entry.root
     assert sharing.may_share(fusion.operands[0], (), fusion, (1,)) is may
 
@@ -143,6 +144,7 @@ def test_a_fusion_is_written_over_what_one_of_its_results_reads_in_order(
 def test_a_fusion_is_written_over_what_the_result_does_not_read() -> None:
     from hlotext.analysis import Backend
     from hlotext.compiler.remove_unnecessary_copies import sharing_of
+    from hlotext.compiler.resolve_interference import in_place_pairs
     from hlotext.memory.dataflow import analyse
 
     shape = f"(f32[8]{{0:T(128)}}, {_ARRAY})"
@@ -152,7 +154,9 @@ def test_a_fusion_is_written_over_what_the_result_does_not_read() -> None:
     )
     module = hlo.parse(_LOOP.format(rest=rest, kind="kLoop", shape=shape))
     fusion = module.entry.root
-    assert sharing_of(analyse(module), Backend.TPU).may_share(fusion.operands[0], (), fusion, (1,))
+    assert sharing_of(analyse(module), Backend.TPU, in_place_pairs(Backend.TPU)).may_share(
+        fusion.operands[0], (), fusion, (1,)
+    )
 
 
 @pytest.mark.parametrize(("opcode", "stays"), [("add", True), ("multiply", False)])

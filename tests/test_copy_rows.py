@@ -227,6 +227,6 @@ ENTRY e {
         decisions = add_copies(module, Backend.CPU, age_for(module))
     assert [decision.rule for decision in decisions] == ["operand in place"] * 2
     assert edited.count("both") == 1
-    remover = _Remover(module, Backend.CPU, age_for(module))
+    remover = _Remover(module, Backend.CPU, age_for(module), in_place_pairs(Backend.CPU))
     taken = {value.name for value in remover.rows._nodes}
     assert {"x", "y", "both", *(decision.instruction for decision in decisions)} == taken

@@ -17,7 +17,7 @@ from hlotext.analysis.age import age_for
 from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.platforms import platform_of
 from hlotext.compiler.remove_unnecessary_copies import REMOVED, remove_copies
-from hlotext.compiler.resolve_interference import add_copies, tidy
+from hlotext.compiler.resolve_interference import add_copies, in_place_pairs, tidy
 from hlotext.compiler.special_case_copies import add_special_copies
 from hlotext.ir import gc_control
 from hlotext.ir.nodes.expected import expect_module
@@ -75,7 +75,8 @@ def _all_steps(module: Module, platform: Backend, age: XlaAge) -> list[Decision]
     """The three steps; of the copies that are left why they were added and why they stay, then what became of the others."""
     added = {d.instruction: d for d in add_copies(module, platform, age)}
     decisions = []
-    for found in remove_copies(module, platform, age):
+    pairs = in_place_pairs(platform)
+    for found in remove_copies(module, platform, age, pairs):
         origin = added.pop(found.instruction, None)
         if origin is None:
             decisions.append(found)
@@ -86,7 +87,7 @@ def _all_steps(module: Module, platform: Backend, age: XlaAge) -> list[Decision]
         decisions.append(
             Decision(found.instruction, f"{origin.rule}, {found.rule}", because, others, found.source)
         )
-    decisions += add_special_copies(module, platform)
+    decisions += add_special_copies(module, platform, pairs)
     tidy(module, age)
     return decisions
 

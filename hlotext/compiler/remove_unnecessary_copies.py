@@ -33,6 +33,7 @@ from hlotext.compiler.platforms import platform_of
 from hlotext.compiler.resolve_interference import in_place_pairs
 from hlotext.compiler.value_lists import Node, Rows
 from hlotext.edit import between
+from hlotext.edit.journal import Edit
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -41,6 +42,7 @@ from hlotext.ir.values.age import XlaAge
 from hlotext.memory import platforms
 from hlotext.memory.aliases import Buffer, find_buffers
 from hlotext.memory.dataflow import Dataflow, analyse
+from hlotext.memory.in_place import InPlacePairs
 from hlotext.memory.sharing import Sharing
 from hlotext.memory.values import Value
 from hlotext.rewrite.kit.control import set_control
@@ -84,36 +86,42 @@ def rules_of(platform: Backend) -> platforms.Platform:
     return platforms.GPU if platform is Backend.GPU else platforms.CPU
 
 
-def sharing_of(flow: Dataflow, platform: Backend) -> Sharing:
+def sharing_of(flow: Dataflow, platform: Backend, pairs: InPlacePairs) -> Sharing:
     """Sharing rules of a platform."""
-    return Sharing(flow, in_place_pairs(platform), rules_of(platform).hint)
+    return Sharing(flow, pairs, rules_of(platform).hint)
 
 
-def remove_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decision]:
-    """Takes the copies of the module itself out of use; a decision for each copy. Raises MemoryModelError, ValueError."""
-    remover = _Remover(module, platform, age)
+def remove_copies(
+    module: Module, platform: Backend, age: XlaAge, pairs: InPlacePairs | None = None
+) -> list[Decision]:
+    """Takes the copies of the module itself out of use; a decision for each copy. Raises MemoryModelError, ValueError.
+
+    `pairs` are those of the module, where something else asks for them too.
+    """
+    remover = _Remover(module, platform, age, pairs or in_place_pairs(platform))
     reasons: dict[Instruction, Decision] = {}
     removed: list[Decision] = []
     changed = True
-    while changed:
-        changed = False
-        for copy in remover.copies:
-            if copy in remover.gone:
-                continue
-            source = copy.operands[0]
-            why_not = remover.try_to_remove(copy)
-            if why_not is not None:
-                reasons[copy] = why_not
-                continue
-            changed = True
-            reasons.pop(copy, None)
-            because = f"{source.name} and {copy.name} can share a buffer: neither is read after the other is written"
-            removed.append(Decision(copy.name, REMOVED, because, (source.name,), SOURCE))
-            was_root = copy.is_root
-            _take_out_of_use(copy)
-            if was_root and copy.computation is not None:
-                remover.rows.has_root(copy.computation, remover.flow.at[source])
-            remover.sharing.forget_operands()
+    with Edit(module) as edit:
+        while changed:
+            changed = False
+            for copy in remover.copies:
+                if copy in remover.gone:
+                    continue
+                source = copy.operands[0]
+                why_not = remover.try_to_remove(copy)
+                if why_not is not None:
+                    reasons[copy] = why_not
+                    continue
+                changed = True
+                reasons.pop(copy, None)
+                because = f"{source.name} and {copy.name} can share a buffer: neither is read after the other is written"
+                removed.append(Decision(copy.name, REMOVED, because, (source.name,), SOURCE))
+                was_root = copy.is_root
+                _take_out_of_use(copy, edit)
+                if was_root and copy.computation is not None:
+                    remover.rows.has_root(copy.computation, remover.flow.at[source])
+                remover.sharing.forget_operands()
     return [*removed, *reasons.values()]
 
 
@@ -125,7 +133,7 @@ def _copies(module: Module) -> Iterator[Instruction]:
             yield from found if module.is_scheduled else sorted(found, key=lambda copy: number_of(copy.name))
 
 
-def _take_out_of_use(copy: Instruction) -> None:
+def _take_out_of_use(copy: Instruction, edit: Edit) -> None:
     """Gives all users of a copy its operand; nothing waits for it any more."""
     for successor in copy.control_successors:
         set_control(successor, tuple(p for p in successor.control_predecessors if p is not copy))
@@ -133,18 +141,18 @@ def _take_out_of_use(copy: Instruction) -> None:
         set_control(copy, ())
     source, home = copy.operands[0], copy.computation
     assert home is not None
-    between.bypass(copy)
+    between.bypass(copy, edit)
     if copy.is_root:
         home.root = source
 
 
 class _Remover:
-    def __init__(self, module: Module, platform: Backend, age: XlaAge) -> None:
+    def __init__(self, module: Module, platform: Backend, age: XlaAge, pairs: InPlacePairs) -> None:
         self.module, self.platform, self.age = module, platform, age
         self.flow = analyse(module)
         self.ordering = Ordering(module)
-        self.pairs = in_place_pairs(platform)
-        self.sharing = Sharing(self.flow, self.pairs, rules_of(platform).hint)
+        self.pairs = pairs
+        self.sharing = sharing_of(self.flow, platform, pairs)
         self.uses_before = UsesBefore(self.ordering, self.flow, self.sharing, age)
         self.rows = Rows(self.ordering)
         self.gone: set[Instruction] = set()

@@ -21,6 +21,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.memory.aliases import find_buffers
 from hlotext.memory.dataflow import Dataflow, analyse
 from hlotext.memory.elementwise import parameter_of
+from hlotext.memory.in_place import InPlacePairs
 from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.values import Value
 from hlotext.rewrite.passes.base import Pass, PassResult
@@ -45,9 +46,14 @@ class SpecialCopies(Pass):
         return PassResult.of({"copies": len(add_special_copies(module, platform_of(module, self.platform)))})
 
 
-def add_special_copies(module: Module, platform: Backend) -> list[Decision]:
-    """Adds the copies to the module itself; a decision for each. Raises MemoryModelError."""
-    return _Finder(module, platform).run()
+def add_special_copies(
+    module: Module, platform: Backend, pairs: InPlacePairs | None = None
+) -> list[Decision]:
+    """Adds the copies to the module itself; a decision for each. Raises MemoryModelError.
+
+    `pairs` are those of the module, where something else asks for them too.
+    """
+    return _Finder(module, platform, pairs or in_place_pairs(platform)).run()
 
 
 def _slices(fusion: Instruction) -> bool:
@@ -59,11 +65,11 @@ _Why = tuple[str, str, tuple[str, ...]]
 
 
 class _Finder:
-    def __init__(self, module: Module, platform: Backend) -> None:
+    def __init__(self, module: Module, platform: Backend, pairs: InPlacePairs) -> None:
         self.module = module
         self.flow: Dataflow = analyse(module)
-        self.platform, self.pairs = platform, in_place_pairs(platform)
-        self.sharing = sharing_of(self.flow, platform)
+        self.platform, self.pairs = platform, pairs
+        self.sharing = sharing_of(self.flow, platform, pairs)
         self.buffers = find_buffers(self.flow, self.pairs)
         self.buffer_of = {value: number for number, buffer in enumerate(self.buffers) for value in buffer}
         self.given = frozenset(self.flow.aliases.values())

@@ -16,7 +16,6 @@ from hlotext.ir.nodes.async_ops import FINISHERS, ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.nodes.operand_index import has_many_operands
 from hlotext.ir.nodes.raw import NodeState
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.shape import holds_buffer
@@ -130,32 +129,36 @@ def _take_out(computation: Computation, wanted: Iterable[Between], before: list[
         computation.order.restore(before)
 
 
-def bypass(between: Instruction) -> None:
-    """Gives the users of an instruction with one operand this operand of the same shape. Raises EditError."""
+def bypass(between: Instruction, edit: Edit | None = None) -> None:
+    """Gives the users of an instruction with one operand this operand of the same shape. Raises EditError.
+
+    `edit` is the edit of which it is a part, where there are many.
+    """
     (source,) = between._operands
     computation = between._computation
     module = graph_checks.module_of(between)
     users = between.users
+    given, taken = between._head.shape, source._head.shape
     if (
         module is None
         or computation is None
         or computation.root is between
-        or between._head.shape != source._head.shape
+        or not (given is taken or given == taken)
         or not is_plain(module, source)
         or any(user._head.opcode in ROLES for user in users)
     ):
         uses.replace_uses(between, source)
         return
-    with Edit(module) as edit:
-        journal = edit.journal
-        edit.check_used((between, source))
-        for user in users:
-            dirty_lines.mark_dirty(journal, user)
-            if has_many_operands(user):
-                uses.set_operand(journal, user, between, source)
-                continue
-            before = user._operands
-            after = tuple([source if operand is between else operand for operand in before])
-            move_uses(user, before, after)
-            journal.push_undo(move_uses, user, after, before)
-        dirty_lines.split_lines(journal, (source,))
+    if edit is None:
+        with Edit(module) as own:
+            _bypass(between, source, users, own)
+    else:
+        _bypass(between, source, users, edit)
+
+
+def _bypass(between: Instruction, source: Instruction, users: Sequence[Instruction], edit: Edit) -> None:
+    journal = edit.journal
+    edit.check_used((between, source))
+    for user in users:
+        dirty_lines.mark_dirty(journal, user)
+        uses.set_operand(journal, user, between, source)

@@ -16,7 +16,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.raw import NodeState, Place
 from hlotext.ir.tables.opcode import Payload
-from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.tables.opcodes import CALLS_NOTHING, OPCODES
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape, holds_buffer
 from hlotext.semantics.infer import infer_shape
@@ -210,13 +210,6 @@ def add_uses(journal: Journal, instruction: Instruction) -> None:
         journal.push_undo(_leave_one, operand, instruction)
 
 
-def drop_uses(journal: Journal, instruction: Instruction) -> None:
-    """Makes an instruction no user of its operands."""
-    for operand in dict.fromkeys(instruction._operands):
-        _leave_one(operand, instruction)
-        journal.push_undo(_use_one, operand, instruction)
-
-
 def _use_one(operand: Instruction, user: Instruction) -> None:
     if operand._users is not None:
         operand._users[user] = None
@@ -270,8 +263,9 @@ def remove_all(edit: Edit, computation: Computation, gone: dict[Instruction, Non
     if computation._root is None:
         journal.set(computation, "_root", computation.root)
     dirty_lines.give_up_names(journal, computation, [instruction._name for instruction in gone])
-    for instruction in gone:
-        dirty_lines.split_lines(journal, instruction._operands)
+    dirty_lines.split_lines(
+        journal, dict.fromkeys(operand for instruction in gone for operand in instruction._operands)
+    )
     spans = [bounds for bounds in (i.bounds for i in gone) if bounds[0] >= 0]
     if spans:
         if not computation._removed_spans:
@@ -285,34 +279,44 @@ def remove_all(edit: Edit, computation: Computation, gone: dict[Instruction, Non
         before = list(computation._instructions)
         computation.order.remove_all(gone)
         journal.push_undo(computation.order.restore, before)
+    kept: list[tuple[Instruction, NodeState | Place]] = []
+    journal.push_undo(_put_back, computation, kept)
+    checks_shapes = module is not None and module._mixes_precisions is not None
     for instruction in gone:
-        if instruction._head.opcode == "fusion":  # more is allowed in what a fusion runs
+        opcode = instruction._head.opcode
+        if opcode == "fusion":  # more is allowed in what a fusion runs
             edit.recheck((i for c in instruction.called_computations for i in c._instructions), typed=False)
-        drop_uses(journal, instruction)
+        kept.append((instruction, instruction._state))
+        for operand in instruction._operands:
+            _leave_one(operand, instruction)
         _forget_name(computation, instruction._name)
-        journal.push_undo(_know_name, computation, instruction)
-        graph_checks.add_control_edges(journal, instruction, instruction.control_predecessors, ())
-        if instruction._head.opcode == "parameter":
+        if "control-predecessors" in instruction._attributes:
+            graph_checks.add_control_edges(journal, instruction, instruction.control_predecessors, ())
+        if opcode == "parameter":
             edit.numbers(computation)
             dirty_lines.touch_signature(journal, computation)
-        if module is not None:
+        if checks_shapes and module is not None:
             graph_checks.shape_removed(journal, module, instruction._head.shape)
-        callees = instruction.called_computations
+        callees = () if opcode in CALLS_NOTHING else instruction.called_computations
         if callees and module is not None and not computation._is_draft:
             module._remove_call_edge(instruction)
             journal.push_undo(module._add_call_edge, instruction)
         for callee in callees:
             if callee.is_printed_inline:  # its text goes with the line
                 dirty_lines.split_body(journal, callee)
-        journal.push_undo(_put_back, instruction, computation, instruction._state)
         instruction._state = NodeState(None, is_modified=True) if instruction._is_modified else None
         instruction._computation = None
         journal.note("removed", instruction)
     dirty_lines.touch_computation(journal, computation)
 
 
-def _put_back(instruction: Instruction, computation: Computation, state: NodeState | Place) -> None:
-    instruction._computation, instruction._state = computation, state
+def _put_back(computation: Computation, gone: list[tuple[Instruction, NodeState | Place]]) -> None:
+    """The contrary of taking these out, with the states that they had."""
+    for instruction, state in reversed(gone):
+        instruction._computation, instruction._state = computation, state
+        _know_name(computation, instruction)
+        for operand in reversed(dict.fromkeys(instruction._operands)):
+            _use_one(operand, instruction)
 
 
 def set_root(computation: Computation, root: Instruction, *, typed: bool = True) -> None:

@@ -81,10 +81,10 @@ def set_operand(
     """Makes an instruction take another operand in one place; without one, wherever it takes the old one."""
     if not has_many_operands(user) or journal.module is None:
         before = user._operands
-        after = tuple(
-            new if (operand is old if place is None else number == place) else operand
-            for number, operand in enumerate(before)
-        )
+        if place is None:
+            after = tuple([new if operand is old else operand for operand in before])
+        else:
+            after = (*before[:place], new, *before[place + 1 :])
         journal.push_undo(move_uses, user, after, before)
         user._operands = after
         _use_instead(user, old, new, stays=old in after)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -23,6 +24,8 @@ class Use(NamedTuple):
     operand_number: int
     operand_index: ShapeIndex
 
+
+_FIRST = operator.itemgetter(0)
 
 _USE: Callable[[Iterable[object]], Use] = functools.partial(tuple.__new__, Use)
 
@@ -95,7 +98,9 @@ class Value:
         found: list[Use] = list(map(_USE, zip(known, names, flat[1::3], flat[2::3], strict=True)))
         if len(found) > 1 and self._positions and self.instruction is not None:
             rank = {place: number for number, place in enumerate(self.positions)}
-            found.sort(key=lambda use: _rank(rank, use))
+            ranks = [_rank(rank, use) for use in found]
+            if any(map(operator.gt, ranks, ranks[1:])):
+                found = [use for _, use in sorted(zip(ranks, found, strict=True), key=_FIRST)]
         return tuple(found)
 
     def lives_at(self, time: int) -> bool:
@@ -137,10 +142,9 @@ class Value:
 
 def _rank(rank: dict[tuple[Instruction | str, ShapeIndex], int], use: Use) -> int:
     """The place of the position that a use reads; last where the text does not tell."""
-    user = use.instruction
-    if user is None or not 0 <= use.operand_number < len(user.operands):
-        return len(rank)
-    return rank.get((user.operands[use.operand_number], use.operand_index), len(rank))
+    user, _, number, index = use
+    operands = user._operands if user is not None else ()
+    return rank.get((operands[number], index), len(rank)) if 0 <= number < len(operands) else len(rank)
 
 
 def by_key(values: Iterable[Value]) -> dict[tuple[str, ShapeIndex, bool], Value]:

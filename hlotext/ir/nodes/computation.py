@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import operator
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -482,27 +483,33 @@ def instruction_post_order(computation: Computation) -> list[Instruction]:
     Every instruction without users starts a walk, in the order of the text; a walk emits control predecessors, the last
     one first, then operands from left to right, then the instruction.
     """
-    order: dict[Instruction, None] = {}
+    instructions = computation._instructions
+    used = set(itertools.chain.from_iterable([i._operands for i in instructions]))
+    order: list[Instruction] = []
     entered: set[Instruction] = set()
-    used = {operand for instruction in computation._instructions for operand in instruction._operands}
-    for start in computation._instructions:
-        if start in used:
+    outer: list[tuple[Instruction, Iterator[Instruction]]] = []
+    for i in instructions:
+        if i in used or i in entered:
             continue
-        stack = [start]
-        while stack:
-            instruction = stack[-1]
-            if instruction in entered:
-                stack.pop()
-                order[instruction] = None
-                continue
-            entered.add(instruction)
-            operands = instruction._operands
-            before = [i for i in reversed(operands) if i not in entered] if operands else []
-            if "control-predecessors" in instruction._attributes:
-                before += [i for i in instruction.control_predecessors if i not in entered]
-            if before:
-                stack += before
+        entered.add(i)
+        rest = _before(i)
+        while True:
+            for operand in rest:
+                if operand not in entered:
+                    entered.add(operand)
+                    outer.append((i, rest))
+                    i, rest = operand, _before(operand)
+                    break
             else:
-                stack.pop()
-                order[instruction] = None
-    return list(order)
+                order.append(i)
+                if not outer:
+                    break
+                i, rest = outer.pop()
+    return order
+
+
+def _before(i: Instruction) -> Iterator[Instruction]:
+    """The control predecessors of an instruction, the last one first, then its operands."""
+    if "control-predecessors" in i._attributes:
+        return itertools.chain(reversed(i.control_predecessors), i._operands)
+    return iter(i._operands)

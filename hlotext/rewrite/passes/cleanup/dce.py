@@ -89,12 +89,12 @@ class _Sweep:
         needed: set[Instruction] = {computation.root}
         dead: list[Instruction] = []
 
-        def stays(i: Instruction | None) -> bool:
-            while i is not None:
-                if i in needed or i in self.kept or i.opcode == "parameter":
-                    return True
-                i = next((o for o in i.operands[:1] if is_finished_by(o, i)), None)
-            return False
+        def stays(i: Instruction) -> bool:
+            while i not in needed and i not in self.kept and i.opcode != "parameter":
+                if not i.operands or not is_finished_by(i.operands[0], i):
+                    return False
+                i = i.operands[0]
+            return True
 
         for i in reversed(computation._instructions):
             if i in needed or stays(i):
