@@ -402,3 +402,22 @@ def test_what_goes_to_the_host_is_no_collective(tmp_path: Path) -> None:
     assert (found.collectives.new, found.collective_bytes.new) == (0, 0)
     (row,) = run_json("triage", text)["modules"]
     assert row["sent_bytes"] == 0
+
+
+NESTED = """HloModule m, num_partitions=2
+sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+inner { x = f32[6] parameter(0)  ROOT r = f32[6] all-reduce(x), replica_groups={{0,1}}, to_apply=sum }
+on { x = f32[6] parameter(0)  ROOT c = pred[] custom-call(x), custom_call_target="t" }
+outer { x = f32[6] parameter(0)  ROOT w = f32[6] while(x), condition=on, body=inner }
+ENTRY e { x = f32[6] parameter(0)  ROOT l = f32[6] while(x), condition=on, body=outer,
+  backend_config={"known_trip_count":{"n":"10"}} }
+"""
+
+
+def test_a_loop_of_unknown_trip_count_counts_once_each_time_that_it_is_reached() -> None:
+    module = hlo.parse(NESTED)
+    [one] = analysis.communications(module)
+    assert (one.runs, one.most_runs, one.counted_runs) == (None, None, 10)
+    [flow] = cost.traffic(module).flows
+    assert flow.total == 10 * 24
+    assert Totals(module, module).collective_bytes.old == 10 * 24

@@ -368,3 +368,10 @@ def test_many_unused_parameters_of_a_fusion() -> None:
     assert step.result.statistics == {"parameters": 2998}
     assert [o.name for o in module.entry.root.operands] == ["x5", "x2900"]
     assert hlo.verify(module) == []
+
+
+@pytest.mark.parametrize("names", ["dce", "dce,reshape-mover"])
+@pytest.mark.parametrize(("platform", "age"), [("nope", ""), ("gpu", "no age")])
+def test_a_pipeline_follows_known_compilers_only(names: str, platform: str, age: str) -> None:
+    with pytest.raises(ValueError, match="no"):
+        Pipeline(parse_passes(names)).following(platform, age)

@@ -89,6 +89,8 @@ class CallGraph:
     """
     most_runs: Mapping[Computation, int | None]
     """Upper bound on `runs`, assuming that every branch of a conditional is taken."""
+    counted_runs: Mapping[Computation, int | None]
+    """As `most_runs`, counting loops of unknown trip count once per execution; None only above `MOST_RUNS`."""
     stepped: frozenset[Computation]
     """Computations whose instructions execute individually, including the entry, excluding fusions and reducers."""
     trips: Mapping[tuple[Computation, int], int | None]
@@ -165,6 +167,7 @@ class CallGraph:
             trips=known,
             runs=_runs(self.module.entry, order, callees, known),
             most_runs=_runs(self.module.entry, order, callees, known, per_branch=1),
+            counted_runs=_runs(self.module.entry, order, callees, known, per_branch=1, per_loop=1),
         )
 
     def trips_by_body(self, trips: Mapping[str, int]) -> dict[str, int]:
@@ -251,12 +254,16 @@ class Calls:
             (c, place): trip for c in module.computations if c in trips for place, trip in trips[c].items()
         }
         has_branches = any(edge.use == BRANCH for edges in callees.values() for edge in edges)
+        runs = _runs(module.entry, order, callees, by_place)
+        most = _runs(module.entry, order, callees, by_place, per_branch=1) if has_branches else runs
+        is_counted = None in by_place.values()
         return CallGraph(
             module,
             {callee: tuple(edges) for callee, edges in callers.items()},
             callees,
-            runs := _runs(module.entry, order, callees, by_place),
-            _runs(module.entry, order, callees, by_place, per_branch=1) if has_branches else runs,
+            runs,
+            most,
+            _runs(module.entry, order, callees, by_place, per_branch=1, per_loop=1) if is_counted else most,
             _stepped(module.entry, order, callees),
             by_place,
         )
@@ -304,9 +311,10 @@ def _runs(
     callees: Mapping[Computation, tuple[CallEdge, ...]],
     trips: Mapping[tuple[Computation, int], int | None],
     per_branch: int | None = None,
+    per_loop: int | None = None,
 ) -> dict[Computation, int | None]:
     """Execution count of each computation; `order` has callers before callees. `per_branch` is how often each branch is taken
-    when a conditional runs, which the text does not say.
+    when a conditional runs, and `per_loop` how often the body of a loop runs if the text does not say.
     """
     runs: dict[Computation, int | None] = {entry: 1}
     for computation in order:
@@ -317,6 +325,8 @@ def _runs(
                 factor: int | None = 1
             else:
                 factor = _runs_per_call(edge, trips) if use != BRANCH else per_branch
+                if factor is None and edge.opcode == "while":
+                    factor = per_loop
             known = runs.get(edge.callee, 0)
             count = None if outer is None or factor is None or known is None else known + outer * factor
             runs[edge.callee] = None if count is None or count > MOST_RUNS else count

@@ -80,6 +80,8 @@ class Communication:
     """Execution count in one run of the module, or None if data-dependent."""
     most_runs: int | None
     """Upper bound on `runs`, assuming that enclosing branches are always taken, or None if a trip count is unknown."""
+    counted_runs: int | None
+    """As `most_runs`, counting loops of unknown trip count once per execution; None only above 2^63."""
 
     def __repr__(self) -> str:
         return str(self.start)
@@ -314,6 +316,7 @@ class Surroundings:
     loop_call: CallEdge | None
     runs: int | None
     most_runs: int | None
+    counted_runs: int | None
 
     def is_pair(self, found: Exchange) -> bool:
         """True if it is written as a start and a done."""
@@ -339,6 +342,7 @@ def surroundings(graph: CallGraph, computation: Computation | None) -> Surroundi
         loop_call=graph.loop_call(home) if home is not None else None,
         runs=graph.runs.get(home, 0) if home is not None else 0,
         most_runs=graph.most_runs.get(home, 0) if home is not None else 0,
+        counted_runs=graph.counted_runs.get(home, 0) if home is not None else 0,
     )
 
 
@@ -373,6 +377,7 @@ def _communication(graph: CallGraph, joined: Slices, instruction: Instruction) -
         target=instruction.frontend_attributes.get(TARGET) if link is Interconnect.DCN else None,
         runs=around.runs,
         most_runs=around.most_runs,
+        counted_runs=around.counted_runs,
     )
 
 

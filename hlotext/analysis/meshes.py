@@ -81,9 +81,9 @@ class DeviceMesh:
     def axes_of(self, groups: ReplicaGroups | Groups) -> tuple[str, ...] | None:
         """Returns the axes along which the devices of each group differ, such as `("dp",)`, most major first.
 
-        Sub-axes are written as in XLA: `tp:(1)2` is the more major half of an axis of size 4. The result is empty for
-        groups of one device. It is None if the groups do not form a grid along the axes, or have more than 2^20
-        devices.
+        Sub-axes are written as in XLA: `tp:(1)2` is the major sub-axis, of size 2, of an axis of size 4. The result is
+        empty for groups of one device. It is None if there are no groups, if a device is not in the mesh, if the groups
+        do not form a grid along the axes, or if a `ReplicaGroups` has more than 2^20 devices.
         """
         if isinstance(groups, ReplicaGroups):
             if groups not in self._known:

@@ -96,8 +96,9 @@ def responsible_frame(instruction: Instruction) -> StackFrame | None:
 def responsible_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
     """Returns the Python frames responsible for an instruction, innermost first; empty if unknown.
 
-    In order: its own frames; those of the computation that it wraps; for instructions that compilers insert, such as
-    copies, those of the producers of its operands; those of the nearest user; those of the enclosing call.
+    A combined collective has the frames of the producer of its largest operand. Any other instruction has the first found
+    of its own frames, those of the computation that it wraps, of the nearest producer along its first operands, of the
+    nearest user, and of the enclosing call.
     """
     cause = _cause(instruction)
     return cause.frames if cause is not None else ()

@@ -50,10 +50,10 @@ class CollectiveTraffic:
         """Bytes that a device sends over all executions, or None if the bytes per execution are unknown.
 
         If the execution count is unknown, branches of conditionals are assumed to be taken, and loops of unknown trip
-        count to run once.
+        count to run once per execution.
         """
-        most = self.communication.most_runs if self.runs is None else self.runs
-        return None if self.sent is None else self.sent * (1 if most is None else most)
+        runs = self.communication.counted_runs if self.runs is None else self.runs
+        return None if self.sent is None else self.sent * (1 if runs is None else runs)
 
     @property
     def row(self) -> str:
@@ -84,7 +84,7 @@ class TrafficTotal:
     unknown: int = 0
     """Number of communications of unknown size."""
     is_at_least: bool = False
-    """True if a communication is in a loop of unknown trip count, which is counted once."""
+    """True if a communication is in a loop of unknown trip count, which is counted once per execution."""
     is_at_most: bool = False
     """True if a size, or the choice of a branch, is known only at run time."""
 

@@ -36,8 +36,11 @@ class ScopeCost:
         self.phases[phase] = self.phases.get(phase, 0) + cost.flops
 
     def walk(self, depth: int) -> Iterator[tuple[int, ScopeCost]]:
-        """Yields descendants in pre-order down to a depth, each with its level from 0."""
-        stack = [(0, child) for child in reversed(self.sorted_children())]
+        """Yields the descendants in the top `depth` levels with their levels, in pre-order, most FLOPs first.
+
+        Children of this scope have level 0.
+        """
+        stack = [(0, child) for child in reversed(self.sorted_children())] if depth > 0 else []
         while stack:
             level, node = stack.pop()
             yield level, node

@@ -94,8 +94,8 @@ class Totals:
     def collective_bytes(self) -> TotalChange:
         """Bytes that each device sends to other devices in collectives and transfers in one run.
 
-        Scaled by trip counts; unknown trip counts are assumed to be 1, as in `flops`. None if the number of devices is
-        unknown.
+        Scaled by trip counts; unknown trip counts are assumed to be 1, as in `flops`. The value of a side is None if the
+        bytes of one of its collectives are unknown, as for an unknown number of devices.
         """
         return self._both("collective_bytes", "bytes", _wire)
 
@@ -170,7 +170,8 @@ def _wire(module: hlo.Module) -> float | None:
     found = _between_devices(module)
     if any(one.wire_bytes is None for one in found):
         return None
-    return sum(one.sent_bytes * (1 if one.runs is None else one.runs) for one in found)
+    runs = ((one, one.counted_runs if one.runs is None else one.runs) for one in found)
+    return sum(one.sent_bytes * (1 if count is None else count) for one, count in runs)
 
 
 def _peak(module: hlo.Module) -> float | None:

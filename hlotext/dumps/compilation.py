@@ -208,11 +208,12 @@ class Compilation:
     def trace(self, name: str) -> tuple[Link, ...]:
         """Finds the operations before optimization that a final instruction originates from, most likely first.
 
-        For a fusion, these are the operation it is named after, then its results, then everything inside it. The
-        confidence of a link is that of its weakest step; see `Link.rule`.
+        For a fusion, the sources of the body operation with the fusion's op_name come first, then those of its results,
+        then those of the rest of its body. The confidence of a link is that of its weakest step; see `Link.rule`.
 
-        Returns an empty tuple if unknown. Raises LookupError if the name is not in the final HLO or if the HLO at
-        either end is missing, InputError if a file cannot be read, and HloSyntaxError if it is not valid HLO.
+        Returns an empty tuple if unknown. Intermediate files that cannot be read are skipped. Raises LookupError if the
+        name is not in the final HLO or if the first or the final HLO is missing, InputError if one of the two cannot be
+        read, and HloSyntaxError if it is not valid HLO.
         """
         return self.identity.sources(name)
 

@@ -137,16 +137,16 @@ def plain(module: Module, *, wide: bool = False, devices: int | None = None) -> 
     Args:
         module: A module of any stage. It is not modified.
         wide: Widen floats narrower than f32 to f32.
-        devices: Number of devices. None takes it from the module header, or 1 if that has none. Use 1 to run a program
-            before partitioning as a whole. A program with `shard_map` regions runs on the devices of their mesh, all
-            with the same arguments.
+        devices: Number of devices. None uses the module's own number (from its header, else its replica groups and
+            shardings), or 1 if unknown. Use 1 to run a program before partitioning as a whole. A program with
+            `shard_map` regions runs on the devices of their mesh, all with the same arguments.
 
     Returns:
         The converted module, with the types of its arguments and results.
 
     Raises:
         NotExecutable: An instruction cannot be executed on CPU, or its semantics are unknown; the message names it. Or
-            `devices`, if above 1, is another number than the header has.
+            `devices` is above 1 and differs from the module's own number, if that is above 1 too.
     """
     return _Writer(module, WIDENED if wide else {}, devices).module()
 

@@ -231,7 +231,10 @@ class Context:
 
     @functools.cached_property
     def written(self) -> int:
-        """Bytes that all instructions write to memory over all their executions."""
+        """Bytes that all instructions outside fusion bodies write to memory in one run: a lower bound.
+
+        Instructions whose execution count is unknown count once, arrays of unknown size not at all.
+        """
         return sum(written_bytes(one) * self.runs(one) for one in self.graph.sequential_instructions())
 
     @functools.cached_property

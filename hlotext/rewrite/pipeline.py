@@ -78,7 +78,8 @@ class Pipeline:
     def following(self, platform: str = "", age: Age = "") -> Pipeline:
         """Returns this pipeline with the options that a platform's compiler uses at an XLA age.
 
-        Applies `Pass.following` to each pass. Raises ValueError for an unknown platform (`cpu`, `gpu`, `tpu`) or age.
+        Applies `Pass.following` to each pass, which keeps options that are already set. Raises ValueError for an unknown
+        platform (`cpu`, `gpu`, `tpu`) or age.
 
         >>> from hlotext.rewrite.passes import parse_passes
         >>> [str(p) for p in Pipeline(parse_passes("dce,reshape-mover")).following("gpu").passes]

@@ -131,7 +131,7 @@ class Deferred:
 
 @attrs.frozen
 class Reason:
-    """A reason why the partitioner created a collective or host transfer."""
+    """A reason why the final HLO has a collective or host transfer."""
 
     cause: str
     """`reshard`, `partial`, `halo`, `program`, `pass`, `host` or `unknown`."""
@@ -182,8 +182,9 @@ class Reason:
 
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
-        """Up to four suggestions, most certain first.
+        """Up to four suggestions; empty without a mesh.
 
+        Those that duplicate no work come first, among these constraints before other changes, then the most certain.
         Computed on first access by propagating each change through the program.
         """
         return self._advice.value

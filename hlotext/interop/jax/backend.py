@@ -31,7 +31,10 @@ class ScheduleError(RuntimeError):
 
 
 class DonationError(RuntimeError):
-    """Raised if a pass changes a module that donates arguments, and this jaxlib would lose the donation."""
+    """Raised with `keep_donation=True` if a pass changes a module that donates arguments and this jaxlib would lose that.
+
+    It is the cause of the RuntimeError that aborts the compilation.
+    """
 
 
 def insert_copies(module: Module, platform: str = "") -> int:

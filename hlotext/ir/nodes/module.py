@@ -331,7 +331,8 @@ class Module(ModuleMethods):
     def materialize(self) -> Module:
         """Parses everything that is read lazily, and returns the module.
 
-        Only `load` of a large file is lazy; otherwise this does nothing.
+        Does nothing unless the module was loaded lazily (see `load`). Raises HloSyntaxError for invalid HLO in a
+        computation that had not been parsed, and InputError if the file was modified since.
         """
         if self._source is not None:
             with gc_control.gc_paused(collect_first=False):

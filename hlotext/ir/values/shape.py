@@ -302,7 +302,10 @@ class Shape:
                 stack.extend(((*index, i), parts[i]) for i in range(len(parts) - 1, -1, -1))
 
     def leaves(self) -> Iterator[tuple[tuple[int, ...], Shape]]:
-        """Yields the shape index and the shape of every non-tuple inside, left to right."""
+        """Yields the shape index and the shape of every leaf (non-tuple subshape), left to right.
+
+        A shape that is not a tuple is its own leaf, at index `()`.
+        """
         if not self.is_tuple:
             return iter((((), self),))
         return ((index, shape) for index, shape in self.subshapes() if not shape.is_tuple)

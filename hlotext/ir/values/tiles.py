@@ -13,7 +13,10 @@ Slices = tuple[slice, ...]
 
 
 class Everywhere(Mapping[int, Slices]):
-    """The whole for every device, where nobody says how many there are: it has all numbers, and no length."""
+    """Maps any device number to the whole array, for shardings that do not determine the number of devices.
+
+    Iteration and `len()` raise ValueError.
+    """
 
     def __init__(self, whole: Slices) -> None:
         self._whole = whole

@@ -61,7 +61,7 @@ def shape_of(element_type: ElementType | str | Any, dimensions: Iterable[int] = 
 
     Raises:
         KeyError: No element type has this name.
-        TypeError: The sizes are no integers.
+        TypeError: A size is not an integer, or `element_type` is not an element type, name or dtype.
         ValueError: A size is negative.
     """
     sizes = sizes_of(dimensions)

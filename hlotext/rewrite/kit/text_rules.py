@@ -47,16 +47,18 @@ def rule(text: str, name: str | None = None) -> RewriteRule:
     attributes copies the remaining ones of the matched instruction. `$S` in place of a shape or attribute inserts the
     value captured on the left side. A number becomes a constant of the required type and sizes. Shapes are inferred. If
     the operands do not determine a shape, the last line gets the shape of the matched instruction, and any other line
-    must give its shape, as in `f32[4] convert($x)`. New instructions copy the metadata of the matched instruction. A
-    line named as on the left, `%r = ...`, copies metadata and `, ...` from the instruction with that name.
+    must give its shape, as in `f32[4] convert($x)`. New instructions copy metadata, frontend attributes and, where
+    dimensions agree, the sharding of the matched instruction. A line named as on the left, `%r = ...`, copies these and
+    `, ...` from the instruction with that name.
 
     Args:
         text: One or more op lines on each side, separated by line breaks or semicolons.
         name: Name of the rule in counts and messages. None (the default) uses `text`.
 
     Raises:
-        PatternError: The rule has an unknown opcode, attribute or type, a name that the left side does not capture, or
-            an operation that lacks operands, attributes or a shape. The message gives the position.
+        PatternError: The text is not a rule, or has an unknown opcode, attribute or type, a name that the left side does
+            not capture, or an operation with the wrong number of operands or without required attributes or a shape.
+            The message gives the position.
 
     >>> import hlotext as hlo
     >>> from hlotext.rewrite import apply_rules

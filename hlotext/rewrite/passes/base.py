@@ -40,6 +40,10 @@ PLATFORM_NAMES = ("cpu", "gpu", "tpu")
 
 def is_platform(pass_: Pass, attribute: attrs.Attribute[Any], value: Any) -> None:
     """The validator of the field `platform` of a pass in which compilers differ. Raises ValueError."""
+    _check_platform(value)
+
+
+def _check_platform(value: Any) -> None:
     if value not in ("", "auto", *PLATFORM_NAMES):
         raise ValueError(f"no platform is named {value!r}; known: {', '.join(PLATFORM_NAMES)}")
 
@@ -99,6 +103,8 @@ class Pass:
 
         Options that are already set are kept. Raises ValueError for an unknown platform or age.
         """
+        _check_platform(platform)
+        as_age(age or None)
         fields = attrs.fields_dict(type(self))
         wanted = {"platform": platform, "age": age}
         new = {

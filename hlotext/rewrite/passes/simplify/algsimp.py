@@ -44,7 +44,7 @@ PLATFORMS = {
 
 @attrs.frozen
 class AlgebraicSimplifier(Pass):
-    """Applies the rules of `passes/algebra`, as XLA's `AlgebraicSimplifier` does.
+    """Applies the rules of `passes/simplify/algebra`, as XLA's `AlgebraicSimplifier` does.
 
     Visits every instruction, operands first, and applies the first matching rule; repeats until no rule matches. Each rule's
     docstring is its example and names the XLA handler that it comes from. Once layouts are assigned, a value is replaced only
