@@ -176,6 +176,7 @@ PRODUCTS = """HloModule products
 ENTRY main {
   x = f32[1024,1024]{1,0:T(8,128)} parameter(0)
   exact = f32[1024,1024]{1,0:T(8,128)} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, EXACT
+  active = f32[1024,1024]{1,0:T(8,128)} tanh(exact)
   ROOT quick = f32[1024,1024]{1,0:T(8,128)} %s
 }
 """.replace("EXACT", "operand_precision={highest,highest}")
@@ -184,7 +185,7 @@ ENTRY main {
 def test_a_program_that_chooses_a_precision_means_it() -> None:
     """Where every product is exact nobody may have thought of it; where one is not somebody has."""
     config = lint.Config(select=("D101",), **support.SAY_ALL)
-    assert len(lint.run(hlo.parse(PRODUCTS % "add(exact, x)"), config)) == 1
+    assert len(lint.run(hlo.parse(PRODUCTS % "add(active, x)"), config)) == 1
     chosen = "dot(exact, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     assert not lint.run(hlo.parse(PRODUCTS % chosen), config)
 

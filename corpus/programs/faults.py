@@ -303,10 +303,12 @@ def fault_huge_scatter(place: Place) -> Work:
 @program()
 def fault_highest_precision(place: Place) -> Work:
     """Six passes where one would do."""
-    return Work(
-        lambda x, w: jnp.dot(x, w, precision=lax.Precision.HIGHEST),
-        [place.array((512, 1024)), place.array((1024, 1024))],
-    )
+
+    def run(x, first, second):
+        with jax.default_matmul_precision("highest"):
+            return jax.nn.gelu(x @ first) @ second
+
+    return Work(run, [place.array((512, 1024)), place.array((1024, 4096)), place.array((4096, 1024))])
 
 
 @program(devices=4)

@@ -69,7 +69,7 @@ def multiplications(context: Context) -> tuple[Multiplication, ...]:
     graph, by_opcode = context.graph, context.census.by_opcode
     every = [dot for opcode in ("dot", "convolution") for dot in by_opcode.get(opcode, ())]
     every += [call for call in by_opcode.get("custom-call", ()) if is_product_call(call)]
-    found = ((one, _fusions(one, graph)) for one in every if len(one.operands) > 1)
+    found = ((one, fusions_of(one, graph)) for one in every if len(one.operands) > 1)
     return tuple(_multiplication(one, fusions) for one, fusions in found if fusions is not None)
 
 
@@ -78,7 +78,7 @@ def _multiplication(dot: Instruction, fusions: tuple[Instruction, ...]) -> Multi
     return Multiplication(dot, fusions[0] if fusions else dot, operands)
 
 
-def _fusions(dot: Instruction, graph: CallGraph) -> tuple[Instruction, ...] | None:
+def fusions_of(dot: Instruction, graph: CallGraph) -> tuple[Instruction, ...] | None:
     """The fusions that an instruction stands in, the outermost first; None if it does not run by itself in one place."""
     fusions: list[Instruction] = []
     home = dot.computation
@@ -92,7 +92,7 @@ def _fusions(dot: Instruction, graph: CallGraph) -> tuple[Instruction, ...] | No
 
 
 def _product(dot: Instruction, graph: CallGraph) -> Product | None:
-    fusions, sizes = _fusions(dot, graph), cost.product_sizes(dot)
+    fusions, sizes = fusions_of(dot, graph), cost.product_sizes(dot)
     if fusions is None or sizes is None:
         return None
     batch, rows, columns, summed = sizes

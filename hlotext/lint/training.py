@@ -6,7 +6,7 @@ from hlotext.analysis import census, fact
 from hlotext.analysis.entries import aliases_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.lint.helpers import donors
+from hlotext.lint.helpers import donors, is_computed_again
 from hlotext.lint.rule import Context
 from hlotext.lint.taken_apart import updates_of
 
@@ -34,6 +34,12 @@ def is_backward(instruction: Instruction) -> bool:
     """True for what is computed in a backward pass."""
     metadata = instruction.metadata
     return metadata is not None and _BACKWARD in metadata.op_name
+
+
+def is_forward(instruction: Instruction) -> bool:
+    """True for what the forward pass of a derivative computes, for the first time."""
+    name = instruction.metadata.op_name if instruction.metadata is not None else ""
+    return "jvp(" in name and _BACKWARD not in name and not is_computed_again(instruction)
 
 
 def has_backward_pass(context: Context) -> bool:

@@ -194,7 +194,11 @@ def is_looked_up(value: Instruction, only_in_loops: bool = False) -> bool:
                 given += [Value(p, (*fusions, user)) for p in inner if p.parameter_number in numbers]
             elif user.opcode in VIEWS:
                 given.append(Value(user, fusions))
-            elif user.opcode == "tuple" and not fusions and (taken := _in_loops(user, numbers)) is not None:
+            elif (
+                user.opcode == "tuple"
+                and not fusions
+                and (taken := handed_to_loops(user, numbers)) is not None
+            ):
                 given += [Value(part) for part in taken]
             else:
                 return False
@@ -205,7 +209,7 @@ def is_looked_up(value: Instruction, only_in_loops: bool = False) -> bool:
     return found and not pending
 
 
-def _in_loops(made: Instruction, numbers: Collection[int]) -> list[Instruction] | None:
+def handed_to_loops(made: Instruction, numbers: Collection[int]) -> list[Instruction] | None:
     """Values that loops derive from these tuple elements, and their results; None if others share them."""
     if made.is_root:
         return [] if _is_handed_on(made, numbers) else None

@@ -1,4 +1,4 @@
-"""A matmul in several passes."""
+"""Neural networks whose matmuls are all computed in several passes, or without the units for matmuls."""
 
 from __future__ import annotations
 
@@ -8,76 +8,80 @@ from typing import ClassVar
 from hlotext.analysis import Backend
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.beside import is_worth_time
-from hlotext.lint.helpers import DEEPEST, fusions_around, is_librarys, is_solvers
+from hlotext.lint.helpers import is_librarys, is_solvers
+from hlotext.lint.parts.wide_model import is_numerical
+from hlotext.lint.products import Multiplication, multiplications
 from hlotext.lint.rule import Context, Report, Rule
+
+_DEFAULT = "tf32"
+"""The rate of f32 matmuls at default precision (see `hlotext.analysis.chips.Rates`)."""
 
 
 class HighestPrecision(Rule):
     severity = Severity.NOTE
-    backends = frozenset({Backend.TPU})
+    backends = frozenset({Backend.GPU, Backend.TPU})
     min_flops: ClassVar[int] = 100_000_000
-    """Operations in all runs from which on it is worth a finding."""
-    min_percent: ClassVar[float] = 1
-    """Percent of the estimated time of the module that it takes, with what is fused with it, likewise."""
+    """Operations in all runs from which on a matmul is worth a finding."""
+    min_percent: ClassVar[float] = 3
+    """Percent of the estimated time of the module that default precision saves, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        found: list[tuple[Instruction, str, int, int]] = []
-        for instruction in context.census.of("dot", "convolution"):
-            if not _is_wide(instruction):  # it is not a matmul of f32 operands
+        found: list[Multiplication] = []
+        for product in multiplications(context):
+            one = product.dot
+            if not _is_wide(one):  # it is not a matmul of f32 operands
                 continue
             if (
-                not _is_programs(instruction) or is_librarys(instruction) or is_solvers(instruction)
+                not _is_programs(one) or is_librarys(one) or is_solvers(one)
             ):  # the program does not request its precision
                 continue
-            flops = context.flops(instruction)
-            if flops < self.min_flops:  # it has too few FLOPs
+            if context.flops(one) < self.min_flops:  # it has too few FLOPs
                 continue
-            precision = _precision(instruction)
-            passes = max((_PASSES.get(p, 1) for p in precision), default=1)
-            if passes == 1:  # it takes a single pass
-                return  # the program says of each matmul how exact it has to be
-            found.append((instruction, " and ".join(dict.fromkeys(precision)), passes, flops))
-        together: dict[Instruction, int] = {}
-        for instruction, _, _, flops in found:
-            whole = _whole(instruction, context)
-            together[whole] = together.get(whole, 0) + flops
-        for instruction, words, passes, flops in found:
-            whole = _whole(instruction, context)
-            if not is_worth_time(whole, context, self.min_percent):  # its share of the step is too small
-                continue
-            yield Report(
-                instruction,
-                f"an f32 {instruction.opcode} at precision {words} takes {passes} passes",
-                "use the default precision, or bf16, where accuracy permits",
-                flops=flops,
-                seconds=_saved(whole, passes, context) * flops / together[whole],
-            )
+            if "highest" not in _precision(one):  # it is not computed at the highest precision
+                return  # the program says of each matmul how exact it has to be, or chose three passes
+            found.append(product)
+        if not found:
+            return
+        if is_numerical(context.module):  # the program computes numbers of which each digit counts
+            return
+        saved = {product.whole: _saved(product.whole, context) for product in found}
+        if (
+            100 * sum(saved.values()) < self.min_percent * context.prices.step
+        ):  # its share of the step is too small
+            return
+        first = max(found, key=lambda product: (saved[product.whole], context.flops(product.dot)))
+        is_gpu = context.backend is Backend.GPU
+        how = "without TensorFloat-32" if is_gpu else "in six passes of bf16"
+        yield Report(
+            first.dot,
+            f"all f32 matmuls and convolutions of a network, {len(found):,}, are computed at precision highest, {how}",
+            "use the default precision (precision=None, no jax_default_matmul_precision), or bf16, where accuracy permits, "
+            "and ask for more at single matmuls that need it",
+            flops=sum(context.flops(product.dot) for product in found),
+            seconds=sum(saved.values()),
+            is_at_most=is_gpu,  # vendors' libraries seldom reach the rate
+            cause="precision",
+        )
 
 
-def _whole(product: Instruction, context: Context) -> Instruction:
-    """The operation that runs with a product in it."""
-    for _ in range(DEEPEST):
-        fusions = fusions_around(product, context)
-        if not fusions:
-            break
-        product = fusions[0]
-    return product
-
-
-def _saved(whole: Instruction, passes: int, context: Context) -> float:
-    """Seconds saved in all runs by one pass in place of several: reading and writing takes as long."""
-    least = context.prices.own_least.get(whole)
-    if least is None or not least.compute or not least.working:
+def _saved(whole: Instruction, context: Context) -> float:
+    """Seconds saved in all runs at the default rate: reading and writing takes as long."""
+    rates, least = context.prices.chip.rates, context.prices.own_least.get(whole)
+    default = rates.peak(_DEFAULT) or rates.peak("bf16")
+    if least is None or not least.compute or not least.working or default is None:
         return 0.0
-    then = max(least.compute / passes, least.memory or 0.0)
-    return context.prices.seconds(whole) * max(0.0, 1 - then / least.working)
+    then = least.compute
+    for kind in ("f32x3", "f32"):
+        rate = rates.peak(kind)
+        if rate is not None:
+            then -= least.products.get(kind, 0.0) * max(0.0, 1 / rate.value - 1 / default.value)
+    return context.prices.seconds(whole) * max(0.0, 1 - max(then, least.memory or 0.0) / least.working)
 
 
-def _precision(product: Instruction) -> list[str]:
+def _precision(product: Instruction) -> set[str]:
     stated = product.attributes.get("operand_precision", ())
     # A word that this release does not know is kept as text.
-    return [str(p) for p in stated] if isinstance(stated, tuple) else [str(stated)]
+    return {str(p) for p in stated} if isinstance(stated, tuple) else {str(stated)}
 
 
 def _is_wide(product: Instruction) -> bool:
@@ -93,7 +97,3 @@ def _is_programs(product: Instruction) -> bool:
     metadata = product.metadata
     last = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
     return not last or "dot" in last or "conv" in last or "->" in last
-
-
-_PASSES = {"high": 3, "highest": 6}
-"""Number of bf16 products that make one f32 product (`jax.lax.Precision`)."""

@@ -94,7 +94,9 @@ class WideModel(Rule):
 def _network(context: Context) -> _Network | None:
     """The network that a module is; None for modules that are none, or whose author chose types."""
     every = multiplications(context)
-    if len(every) < _LEAST_WEIGHTS or not _is_f32_throughout(context.module) or _is_numerical(context.module):
+    if len(every) < _LEAST_WEIGHTS or not _is_f32_throughout(context.module) or is_numerical(context.module):
+        return None
+    if any(map(_is_precise, context.census.instructions)):
         return None
     times = context.prices.estimate.instructions
     if _MOSTLY * sum(time.least.flops * time.runs for time in times) > sum(
@@ -143,9 +145,8 @@ def _is_f32_throughout(module: Module) -> bool:
 
 
 @fact
-def _is_numerical(module: Module) -> bool:
-    """True if a program solves equations or transforms, differentiates twice, asks for precise matmuls, or has no activation
-    functions."""
+def is_numerical(module: Module) -> bool:
+    """True if a program solves equations or transforms, differentiates twice, or has no activation functions."""
     found, is_nonlinear = census(module), False
     if any(found.by_opcode.get(opcode) for opcode in traits.LINEAR_ALGEBRA):
         return True
@@ -155,9 +156,12 @@ def _is_numerical(module: Module) -> bool:
         name = one.metadata.op_name if one.metadata is not None else ""
         if _NESTED in name or is_of_factors(one) or is_solvers(one):
             return True
-        if any(str(each) != "default" for each in one.attributes.get("operand_precision", ())):
-            return True
     return not is_nonlinear
+
+
+def _is_precise(one: Instruction) -> bool:
+    """True for a matmul of which the program asks for precision."""
+    return any(str(each) != "default" for each in one.attributes.get("operand_precision", ()))
 
 
 def _is_f32(shape: Shape | None) -> bool:

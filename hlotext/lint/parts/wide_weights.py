@@ -8,13 +8,12 @@ from hlotext.analysis import Backend, byte_text
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of
+from hlotext.lint.recomputing import UNKNOWN_MEMORY
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.training import has_backward_pass, state_of
 
 _MUCH = 0.1
 """Part of the chip's memory that they take, from which on it is worth knowing: nobody is short of what is hardly used."""
-_UNKNOWN = 64 << 30
-"""Bytes of memory of a chip of which nobody knows how many it has, as of hosts."""
 _MATRIX = 2
 _HELP = (
     "store them in bf16 (jax.tree.map(lambda w: w.astype(jnp.bfloat16), params) once, outside of the step): half the "
@@ -33,7 +32,7 @@ class WideWeights(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        least_bytes = _MUCH * (context.prices.chip.memory_bytes or _UNKNOWN)
+        least_bytes = _MUCH * (context.prices.chip.memory_bytes or UNKNOWN_MEMORY)
         weights = [p for p in context.arguments if p.users and _is_wide_matrix(p)]
         total_bytes = sum(size_of(p.shape) for p in weights)
         if total_bytes < least_bytes:  # the f32 weights are small

@@ -38,6 +38,8 @@ _MOST_COUNTED, _QUARTER = 0.6, 0.25
 causal masks of 768 positions do, and where data do, for which static sizes leave some room."""
 _HALF = 0.5
 """Part of which the author is warned: blocks of a triangle are more, and take a kernel of their own."""
+_KERNEL = 0.03
+"""Part of the step, or of the peak, from which on a kernel that skips blocks is worth writing."""
 _FIRST = 0.125
 """Part of a sorted dimension that the first or last elements are, likewise: more of them are not found faster."""
 _MOST_SELECTED, _LEAST_SELECTED_FROM = 16, 1024
@@ -46,6 +48,8 @@ _WIDE = 64
 """Elements for each pair of rows that data pick, from which on a product of those pairs reads less than it computes."""
 _PRODUCTS = traits.DOTS | {"convolution"}
 _WORK = ELEMENTWISE | _PRODUCTS | traits.REPEATS_ELEMENTS | {"fusion", "reduce"}
+
+_BY_BLOCKS = "compute only the blocks that the mask keeps: banded attention, or a kernel that skips blocks"
 
 
 class UnusedElements(Rule):
@@ -95,6 +99,12 @@ class UnusedElements(Rule):
                 continue  # compilers fuse and narrow the rest
             first = max((one for one in saved if one in products), key=saved.__getitem__)
             words, remedy = _said(main[first], asked, context)
+            seconds = sum(saved[one] for one in group)
+            spares = {one: 1 - fraction(asked.get(one), one.shape) for one in group}
+            if remedy == _BY_BLOCKS and not _is_worth_kernel(
+                seconds, spares, context
+            ):  # what it skips is too little
+                continue
             more = (
                 f"; the same holds for {pluralize(len(products) - 1, 'operation')} before or after it"
                 if len(products) > 1
@@ -108,8 +118,8 @@ class UnusedElements(Rule):
                 flops=round(
                     sum(context.flops(main[one]) * (1 - _needed(main[one], asked)[1]) for one in products)
                 ),
-                seconds=sum(saved[one] for one in group),
-                spares={one: 1 - fraction(asked.get(one), one.shape) for one in group},
+                seconds=seconds,
+                spares=spares,
                 covers=frozenset(group),
                 # How far back the edit goes, or how much room it leaves, is for the author to say.
                 is_proved=None
@@ -119,6 +129,13 @@ class UnusedElements(Rule):
                 or not _is_of_positions(_needed(main[first], asked)[0])
                 or product_places(main[first]) is None,
             )
+
+
+def _is_worth_kernel(seconds: float, spares: Mapping[Instruction, float], context: Context) -> bool:
+    if seconds >= _KERNEL * context.prices.step:
+        return True
+    saved = context.saved_peak(spares)
+    return saved is not None and saved >= _KERNEL * (context.peak or saved)
 
 
 def _kernel_positions(product: Instruction) -> int:
@@ -250,7 +267,7 @@ def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context
         what = "elements" if needed is asked.get(one) else "multiplications"
         return (
             f"only {100 * part:.2g} % of the {what} of {{}} are used: a position mask excludes the others",
-            "compute only the blocks that the mask keeps: banded attention, or a kernel that skips blocks",
+            _BY_BLOCKS,
         )
     if all(mask.picked for mask in masks):
         return (

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from hlotext.analysis import byte_text, responsible_frame
 from hlotext.analysis.formatting import seconds
-from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of
+from hlotext.lint.recomputing import MUCH_OF_PEAK, leaves_little, of_body
 from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.slots import backward_loops, handed_to, memory_of, stacks, taken_out
@@ -17,9 +17,7 @@ from hlotext.lint.small_origins import repair, small_origin
 
 _MANY = 32
 """Iterations from which on what each of them keeps is out of proportion: of few, as of layers, it is an ordinary choice in a
-module that fits."""
-_MUCH = 0.3
-"""Part of the peak, or of what is too much, that checkpointing saves, from which on it is worth a second forward pass."""
+module that fits with much to spare."""
 
 
 class ScanResiduals(Rule):
@@ -46,7 +44,7 @@ class ScanResiduals(Rule):
             saved = context.saved_peak(spares)
             stake = context.peak_at_stake
             if (
-                saved and stake and saved >= _MUCH * stake and context.is_scarce(saved)
+                saved and stake and saved >= MUCH_OF_PEAK * stake and context.is_scarce(saved)
             ):  # forward loops store too few bytes for backward loops
                 yield from reports
 
@@ -61,23 +59,23 @@ def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Cont
         for slot, given in enumerate(rounds.given)
         if slot not in rounds.passed and slot not in stacked
     )
-    if count < _MANY and (context.excess is None or whole <= carried):
+    if count < _MANY and (whole <= carried or not leaves_little(whole - carried, context)):
         return _of_few(rounds, count, kept, context) if count > 1 else None
     if whole <= carried:  # it keeps no more for the backward pass than checkpointing would
         return None
     places = [place for slot in kept for place in memory_of(rounds, slot)]
-    body = rounds.loop.attributes.get("body")
-    again = context.prices.inside.get(body, 0.0) if isinstance(body, Computation) else 0.0
     largest = max(kept, key=lambda slot: size_of(rounds.given[slot].shape))
+    again = of_body(rounds.body, context)
     return Report(
         rounds.given[largest],
         f"a scan of {count:,} iterations saves {byte_text(whole)} of intermediate values for its backward pass; saving only "
         f"its state, {byte_text(carried // count)} per iteration, would take {byte_text(carried)}",
-        "scan over jax.checkpoint(f): the backward pass recomputes each iteration, in about the time of the forward loop, "
-        f"{seconds(again)}",
+        f"scan over jax.checkpoint(f): the backward pass recomputes each iteration, {again} like the forward loop; writing "
+        f"and reading these values takes {seconds(context.prices.reading(2 * (whole - carried)))}",
         whole - carried,
         is_held=True,
-        spares=dict.fromkeys(places, 1 - carried / whole),
+        # The backward pass holds what one iteration computes.
+        spares=dict.fromkeys(places, max(0.0, 1 - carried / whole - 1 / count)),
         origin=kept[largest],
     )
 

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 from hlotext.analysis import byte_text, responsible_frame
 from hlotext.analysis.formatting import pluralize, seconds
-from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.held import Held, at_peak, function_of, least_held, written_in_main
-from hlotext.lint.helpers import is_computed_again
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.small_origins import Origin, repair, small_origin
+from hlotext.lint.training import is_forward
 from hlotext.lint.wording import written
 
 _MUCH = 0.3
@@ -28,7 +27,7 @@ class KeptForBackward(Rule):
     needs_schedule = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        kept = [(one, size) for one, size in written_in_main(context) if _is_forward(one)]
+        kept = [(one, size) for one, size in written_in_main(context) if is_forward(one)]
         total = sum(size for _, size in kept)
         stake = context.excess.bytes if context.excess is not None else least_held(context) + total
         if total < _MUCH * stake:  # no forward pass of a derivative writes much
@@ -39,7 +38,7 @@ class KeptForBackward(Rule):
         groups: dict[tuple[str, str], list[tuple[Held, Origin]]] = defaultdict(list)
         for held in peak.held:
             if (
-                _is_forward(held.filler)
+                is_forward(held.filler)
                 and (origin := small_origin(held.writer, held.bytes, context)) is not None
             ):
                 groups[function_of(held.filler)].append((held, origin))
@@ -66,9 +65,3 @@ class KeptForBackward(Rule):
                 is_held=True,
                 peak_bytes=saved,
             )
-
-
-def _is_forward(one: Instruction) -> bool:
-    """True for what the forward pass of a derivative computes, for the first time."""
-    name = one.metadata.op_name if one.metadata is not None else ""
-    return "jvp(" in name and "transpose(jvp" not in name and not is_computed_again(one)

@@ -1,0 +1,41 @@
+"""The cost of computing values of the forward pass again, and the amount of memory that is worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hlotext.analysis.formatting import format_count, seconds
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.rule import Context
+
+MUCH_OF_PEAK = 0.3
+"""Part of the peak, or of what is too much, that checkpointing saves, from which on it is worth a second forward pass."""
+MUCH_OF_CHIP = 0.05
+"""Part of the chip's memory that it saves, from which on a module has little to spare: what each of a few layers keeps is
+an ordinary choice in others."""
+UNKNOWN_MEMORY = 64 << 30
+"""Bytes of memory of a chip of which nobody knows how many it has, as of hosts."""
+
+
+def leaves_little(saved: int, context: Context) -> bool:
+    """True if a module that could spare these bytes does not fit into its chip's memory, or leaves little of it."""
+    usable = context.prices.chip.usable_bytes(0) or UNKNOWN_MEMORY
+    return context.excess is not None or saved >= MUCH_OF_CHIP * usable
+
+
+def of_body(body: Computation, context: Context) -> str:
+    """The work of a loop's body in all its iterations, in words."""
+    times = [time for time in context.prices.estimate.instructions if time.instruction.computation is body]
+    flops = sum(time.least.flops * time.runs for time in times)
+    return _words(flops, context.prices.inside.get(body, 0.0))
+
+
+def of_forward(instructions: Collection[Instruction], context: Context) -> str:
+    """The work of instructions of the forward pass, in words."""
+    times = [time for time in context.prices.estimate.instructions if time.instruction in instructions]
+    return _words(sum(time.least.flops * time.runs for time in times), context.prices.together(instructions))
+
+
+def _words(flops: float, time: float) -> str:
+    return f"{format_count(flops)}FLOP, in at most {seconds(time)}"
