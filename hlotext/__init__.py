@@ -461,7 +461,7 @@ _methods.register(
 _doors.make_door(sys.modules[__name__], {}, _ROOMS)
 _arguments.answer_for(sys.modules[__name__], [name for name in __all__ if name not in _LATE])
 
-del _doors, _edit, _linker, _methods, _printing, _sockets, _value
+del _edit, _linker, _methods, _printing, _sockets, _value
 
 
 def __dir__() -> list[str]:
@@ -480,8 +480,8 @@ if not TYPE_CHECKING:  # whoever checks types is told of names that are none
             return importlib.import_module(f"hlotext.{name}")
         if name not in _LATE:
             is_package = name.isidentifier() and importlib.util.find_spec(f"hlotext.{name}") is not None
-            use = f"; it is imported by its name: import hlotext.{name}" if is_package else ""
-            raise AttributeError(f"module 'hlotext' has no attribute {name!r}{use}")
+            use = f"it is imported by its name: import hlotext.{name}" if is_package else ""
+            raise _doors.no_such_name("hlotext", name, use)
         home = importlib.import_module(f"hlotext.{_LATE[name]}")
         _arguments.answer_for(home, [name])
         found = globals()[name] = getattr(home, name)

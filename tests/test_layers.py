@@ -51,9 +51,10 @@ INNER_FLOORS = {
     "ir": (
         "errors",
         "spelling",
+        "foreign_names",
+        "missing_names",
         "misfits",
         "arguments",
-        "foreign_names",
         "lazy_imports",
         "gc_control",
         "caches",

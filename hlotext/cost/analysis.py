@@ -34,6 +34,7 @@ from hlotext.cost.sizes import ShapeSizes, padded_size, size_with_small_tables
 from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.tpu import TpuCost, as_tpu
 from hlotext.ir import gc_control
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.expected import expect
@@ -134,6 +135,7 @@ class InstructionCost:
     """Cost over all executions. Bytes of fused instructions are those of the fusion."""
 
 
+@with_foreign_names
 class Analysis:
     """Cost of a module, created by `analyze`: XLA's own totals, and the cost of one run by instruction or scope.
 

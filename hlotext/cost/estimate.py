@@ -33,6 +33,7 @@ from hlotext.cost.schedule import CORE, ScheduledTransfer, Scheduler, Walk
 from hlotext.cost.sizes import ShapeSizes, device_size
 from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.tpu import as_tpu
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.expected import expect
@@ -113,6 +114,7 @@ class PathStep:
     resource: str
 
 
+@with_foreign_names
 @attrs.frozen(eq=False)
 class Estimate:
     """Lower bound on the run time of a module on a chip, derived from rates and sizes; not a prediction.

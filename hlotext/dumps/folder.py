@@ -16,6 +16,7 @@ from hlotext.dumps.files import DumpFile
 from hlotext.dumps.names import FileName, read_names
 from hlotext.dumps.notes import Note
 from hlotext.dumps.storage import ArchiveStorage, FolderStorage, Storage, is_archive
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.spelling import did_you_mean
 from hlotext.syntax.source.inputs import missing
 
@@ -25,6 +26,7 @@ _MOST_MEANT, _MOST_LISTED = 3, 10
 _LIBTPU, _SHARDY = "module_", "shardy"
 
 
+@with_foreign_names
 @attrs.define(eq=False, repr=False)
 class DumpFolder:
     """Contents of a dump folder. Opening it reads only file names; files are read on access."""

@@ -9,6 +9,7 @@ import attrs
 
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes.source import Source, Span
 from hlotext.ir.values.value import Value, mimebundle
 
@@ -53,6 +54,7 @@ class RepairOutcome:
     peak_after: int | None
 
 
+@with_foreign_names
 @attrs.frozen(repr=False)
 class Finding(Value):
     """A message about a location in HLO text, with a severity and a stable code. `Diagnostic` is an alias."""
@@ -264,6 +266,7 @@ def _listed(found: Sequence[Finding], left_out: int = 0) -> str:
     return "\n".join([*lines, *([f"and {left:,} more"] if left > 0 else [])]) or "nothing found"
 
 
+@with_foreign_names
 @attrs.frozen
 class ParseResult:
     """Result of error-tolerant parsing: everything that could be parsed, and all diagnostics."""

@@ -18,6 +18,8 @@ FROM_INSIDE = (TypeError, AttributeError, LookupError, ValueError, AssertionErro
 _GENERATOR = 0x20
 """Flag of the code of a generator function."""
 _OWN = "hlotext"
+_BOUND = "hlotext.ir.nodes.bound_methods"
+"""The module in whose frames methods are called for others."""
 
 
 def answer_for(module: ModuleType, names: Iterable[str]) -> None:
@@ -95,7 +97,10 @@ def _answer(
     function: FunctionType, arguments: tuple[Any, ...], named: dict[str, Any], error: Exception, name: str
 ) -> None:
     """Raises TypeError for an argument that contradicts its annotation; what hlotext itself passes is left to show itself."""
-    if _is_ours(sys._getframe(2)):
+    caller = sys._getframe(2)
+    if caller.f_globals.get("__name__") == _BOUND:
+        caller = cast("FrameType", caller.f_back)
+    if _is_ours(caller):
         return
     misfits = importlib.import_module("hlotext.ir.misfits")  # only failures need it
     own, text = function.__qualname__, str(error)

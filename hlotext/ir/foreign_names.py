@@ -1,12 +1,16 @@
-"""Attributes that classes do not have, under the names that XLA, JAX and NumPy give them.
+"""Requests to classes that do not serve them, answered with what does here.
 
-Python itself proposes a name that is spelled nearly alike. Nobody but us knows that `entry_computation` is `entry` here.
+Attributes under the names that XLA, JAX, NumPy and pandas give them, protocols such as `len()` that a class does not support,
+properties that something else sets. Python itself proposes a name that is spelled nearly alike. Nobody but us knows that
+`entry_computation` is `entry` here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NoReturn, TypeVar
+
+from attrs.exceptions import FrozenInstanceError
 
 T = TypeVar("T", bound=type)
 
@@ -28,14 +32,39 @@ class ForeignName:
 
 def message(kind: str, name: str, meant: str = "") -> str:
     """Message for an attribute that is not there, in Python's words, with what may be meant."""
-    return f"{kind!r} object has no attribute {name!r}" + (f"; did you mean `.{meant}`?" if meant else "")
+    use = f"did you mean `.{meant}`?" if is_member(meant) else f"use {meant}"
+    return f"{kind!r} object has no attribute {name!r}" + (f"; {use}" if meant else "")
+
+
+def is_member(meant: str) -> bool:
+    """True for an attribute of the same object, with what follows; else it is an expression of its own."""
+    return not meant.startswith(_WHOLE) and " " not in meant.partition("(")[0]
+
+
+_WHOLE = (
+    *("hlotext.", "str(", "pathlib.", "len(", "attrs.", "print(", "computation[", "r[", "pattern."),
+    *("polars.", "pandas."),
+)
+"""Beginnings of what is used instead of an attribute and is none of the same object."""
 
 
 def with_foreign_names(kind: T) -> T:
-    """Class decorator for a class of `FOREIGN`."""
-    foreign = FOREIGN[kind.__name__]
-    for name, meant in foreign.items():
-        setattr(kind, name, ForeignName(name, meant))
+    """Class decorator for a class of the tables below."""
+    name = kind.__name__
+    foreign = FOREIGN.get(name, {})
+    foreign = {other: meant for other, meant in foreign.items() if not hasattr(kind, other)}
+    for other, meant in foreign.items():
+        setattr(kind, other, ForeignName(other, meant))
+    for protocol, use in UNSUPPORTED.get(name, {}).items():
+        setattr(kind, protocol, _refusal(f"a{'n' if name[0] in 'AEIO' else ''} {name} {use}"))
+        if protocol == "__len__":
+            kind.__bool__ = _true  # type: ignore[attr-defined]  # which Python would take from the length
+    explain_frozen(kind)
+    for attribute, use in READ_ONLY.get(name, {}).items():
+        own = vars(kind)[attribute]
+        setattr(
+            kind, attribute, property(own.fget, _no_setter(f"{attribute} of {name} cannot be set; {use}"))
+        )
 
     def own_names(value: object) -> list[str]:
         return [name for name in object.__dir__(value) if name not in foreign]
@@ -44,61 +73,376 @@ def with_foreign_names(kind: T) -> T:
     return kind
 
 
+def _refusal(said: str) -> Callable[..., NoReturn]:
+    def refuse(*arguments: object) -> NoReturn:
+        raise TypeError(said)
+
+    refuse.is_refusal = True  # type: ignore[attr-defined]
+    return refuse
+
+
+def supports(kind: type, protocol: str) -> bool:
+    """False for a class that answers a protocol such as `__iter__` with what to use instead, as for one without it."""
+    found = getattr(kind, protocol, None)
+    return found is not None and not hasattr(found, "is_refusal")
+
+
+def _true(value: object) -> bool:
+    return True
+
+
+def _no_setter(said: str) -> Callable[[object, object], NoReturn]:
+    def refuse(value: object, new: object) -> NoReturn:
+        raise AttributeError(said, name=None, obj=None)
+
+    return refuse
+
+
+def explain_frozen(kind: type) -> None:
+    """Lets a frozen class of attrs say what to do where a field is set."""
+    if getattr(vars(kind).get("__setattr__"), "__name__", "") == "_frozen_setattrs":
+        kind.__setattr__ = _cannot_change  # type: ignore[method-assign, assignment]
+
+
+def _cannot_change(value: object, name: str, new: object) -> NoReturn:
+    kind = type(value).__name__
+    error = FrozenInstanceError()
+    error.args = (
+        f"a {kind} never changes: attrs.evolve({kind.lower()}, {name}=...) makes another, to be set where this one stands",
+    )
+    raise error
+
+
+def text_formatted(value: object, spec: str) -> str:
+    """The text of a value, aligned and cut as texts are: `f"{shape:>20}"` (a class's `__format__`)."""
+    return format(str(value), spec)
+
+
+def _turned(table: Mapping[str, str]) -> Mapping[str, str]:
+    """Foreign names by what is used instead, turned around."""
+    return {name: use for use, names in table.items() for name in names.split()}
+
+
 FOREIGN: Mapping[str, Mapping[str, str]] = {
+    "Module": _turned(
+        {
+            "entry": "entry_computation main main_computation",
+            'attributes["entry_computation_layout"]': "entry_computation_layout",
+            'attributes["input_output_alias"]': "input_output_alias input_output_alias_config aliases donation",
+            'attributes["num_partitions"]': "num_partitions partition_count",
+            'attributes["replica_count"]': "replica_count num_replicas",
+            "computation(name)": "get_computation find_computation computation_by_name get_computation_with_name",
+            "instruction(name)": "get_instruction find_instruction instruction_by_name get_instruction_by_name "
+            "get_op find_op node",
+            "find(name)": "get lookup has find_by_name",
+            "instructions()": "get_instructions ops nodes operations all_instructions iter_instructions",
+            "len(list(module.instructions()))": "instruction_count num_instructions size",
+            "computations": "functions get_computations subcomputations",
+            "entry.parameters": "parameters params arguments inputs num_parameters",
+            "entry.root": "root root_instruction output outputs result",
+            "to_text()": "as_text to_string dump dumps as_string text string to_hlo print_to_string",
+            "str(module)": "to_str original_text",
+            "str(module), which pathlib.Path(path).write_text takes": "save write write_text to_file export save_to",
+            "to_proto()": "as_proto to_bytes serialize as_serialized_hlo_module_proto proto SerializeToString",
+            "hlotext.proto.to_json(module)": "to_json",
+            "hlotext.tables.tables_of(module)": "to_pandas to_dataframe to_arrow tables table to_dict df to_polars",
+            "print(module)": "print show display pprint",
+            "clone()": "copy deepcopy duplicate",
+            "hlotext.rewrite.Pipeline(hlotext.rewrite.parse_passes(text)).run(module)": "optimize optimise run_passes "
+            "simplify run_pass dce cse",
+            "hlotext.interop.jax.run(module, *arrays), after import hlotext.interop.jax": "run execute evaluate",
+            "hlotext.rewrite.apply_rules(module, rules)": "rewrite apply_rules apply apply_rule replace substitute",
+            "compare(other)": "diff difference compare_to compare_with",
+            "inspect().count(opcode)": "count count_ops opcode_count opcodes",
+            "cost().flops": "flops total_flops",
+            "cost().bytes_accessed": "bytes bytes_accessed",
+            "memory().peak()": "peak_memory peak memory_usage",
+            "estimate(chip).seconds": "time seconds latency runtime",
+            "verify()": "check validate is_valid",
+            "attributes": "attrs attribute header config",
+            "hlotext.parse(text)": "parse from_text from_string from_str loads",
+            "hlotext.load(path)": "load from_file read open",
+            "add(computation)": "add_computation append insert",
+            "remove(computation)": "remove_computation delete",
+            "set_entry(computation)": "replace_entry_computation",
+            "transaction()": "edit begin atomic",
+        }
+    ),
+    "Computation": _turned(
+        {
+            "callers": "caller_instructions users",
+            "instructions": "get_instructions ops nodes operations body",
+            "module.instruction(name)": "instruction",
+            'computation["name"]': "find find_instruction get get_instruction instruction_by_name "
+            "get_instruction_with_name lookup",
+            "module.computation(name)": "computation",
+            "len(computation)": "instruction_count num_instructions size",
+            "parameters": "params arguments args inputs parameter parameter_instructions get_parameters",
+            "len(computation.parameters)": "num_parameters parameter_count",
+            "parameters[number]": "parameter_instruction get_parameter",
+            "module": "parent parent_module",
+            "root": "root_instruction output result return_value get_root",
+            "root.shape": "result_shape output_shape type",
+            "str(computation)": "to_text as_text to_string text dump",
+            "remove(instruction)": "remove_instruction delete erase",
+            "add(instruction)": "add_instruction append insert",
+            "hlotext.rewrite.clone_computation(computation)": "clone copy",
+            "module.attributes": "attributes attrs",
+            "hlotext.rewrite.Builder.before(instruction)": "builder build",
+        }
+    ),
+    "Instruction": _turned(
+        {
+            "operands": "args inputs operand arguments sources parents predecessors producers get_operands",
+            "len(instruction.operands)": "operand_count num_operands",
+            "users": "consumers children successors uses get_users users_of",
+            "len(instruction.users)": "user_count num_users use_count",
+            "called_computations": "called_computation callee called get_called_computations subcomputation body_of",
+            'attributes["to_apply"]': "to_apply reducer",
+            'attributes["calls"]': "fused_computation fused_instructions_computation",
+            'attributes["body"]': "body while_body",
+            'attributes["condition"]': "condition while_condition",
+            'attributes["channel_id"]': "channel_id",
+            'attributes["custom_call_target"]': "custom_call_target call_target target",
+            'attributes["dimensions"]': "dimensions axes axis",
+            'attributes["replica_groups"]': "replica_groups",
+            'attributes["kind"]': "kind fusion_kind",
+            'attributes["index"]': "tuple_index index",
+            'attributes["direction"]': "direction comparison_direction",
+            'attributes["feature_group_count"]': "feature_group_count",
+            'attributes["window"]': "window",
+            'attributes["dim_labels"]': "dim_labels convolution_dimension_numbers",
+            "attributes": "attrs attr attribute params kwargs",
+            "opcode": "op op_code op_type optype kind_name operation code",
+            "name": "id unique_id title label instruction_name",
+            "shape": "type result_type result_shape output_shape shapes",
+            "shape.element_type": "dtype element_type",
+            "shape.dimensions": "dims sizes",
+            "shape.rank": "rank ndim",
+            "shape.layout": "layout",
+            "computation": "parent block parent_computation owner",
+            "computation.module": "module",
+            "metadata.op_name": "op_name",
+            "metadata.source_line": "source_line",
+            "metadata.source_file": "source_file",
+            "frames": "location loc source stack_trace traceback stack_frames",
+            "span.line": "line lineno line_number",
+            "backend_config.text": "raw_backend_config_string raw_backend_config",
+            "backend_config.json()": "config",
+            "literal": "value constant data constant_value",
+            "str(instruction)": "to_string to_text as_text text dump",
+            "erase()": "remove delete drop",
+            "replace_with(new)": "replace substitute replace_uses replace_uses_with replace_all_uses",
+            "replace_operand(number, new)": "replace_operand_with set_operand replace_operands",
+            "hlotext.rewrite.clone_instruction(instruction)": "clone copy",
+            "hlotext.rewrite.move_after(instruction, other)": "move_after",
+            "control_predecessors": "control_dependencies dependencies",
+            "computation.module.cost().of(instruction).flops": "flops cost",
+            'instruction.opcode == "..."': "is_constant is_parameter is_fusion is_dot is_collective isa is_a",
+        }
+    ),
+    "Shape": _turned(
+        {
+            "dimensions": "dims sizes shape dimension",
+            "element_type": "dtype type primitive_type xla_element_type np_dtype",
+            "layout.minor_to_major": "minor_to_major",
+            "layout.memory_space": "memory_space",
+            "rank": "ndim ndims",
+            "element_count": "size numel count num_elements elements",
+            "tuple_shapes": "tuple_elements parts types",
+            "len(shape.tuple_shapes)": "tuple_element_count",
+            "hlotext.layout.allocated_bytes(shape)": "bytes nbytes byte_size size_in_bytes num_bytes byte_count itemsize",
+            "hlotext.parse_shape(text)": "parse from_string from_text from_str of",
+            "str(shape)": "to_string to_text text",
+            "attrs.evolve(shape, dimensions=..., ...)": "with_dimensions replace copy with_element_type with_dtype "
+            "reshape astype evolve",
+            "dimensions == ()": "is_scalar",
+        }
+    ),
+    "Layout": _turned(
+        {
+            "minor_to_major": "order dimensions dims permutation",
+            "tiles": "tile tiling",
+            "hlotext.layout.major_to_minor(layout)": "major_to_minor",
+            "hlotext.parse_layout(text)": "parse from_string from_text",
+            "memory_space": "space",
+        }
+    ),
+    "Literal": _turned(
+        {
+            "known_array": "value values data numpy to_numpy as_array to_array",
+            "known_array.item()": "item",
+            "known_array.tolist()": "tolist to_list",
+            "shape.element_type": "dtype element_type",
+            "shape.dimensions": "dimensions dims",
+            "hlotext.parse_literal(text, shape)": "parse from_text from_string",
+        }
+    ),
+    "Analysis": _turned(
+        {
+            "flops": "total total_flops flop flop_count",
+            "bytes_accessed": "bytes total_bytes bytes_moved memory_traffic",
+            "module.estimate(chip).seconds": "time seconds latency runtime total_time roofline chip",
+            "by(...)": "by_opcode group groupby",
+            "of(instruction)": "cost get instruction",
+        }
+    ),
+    "Estimate": _turned(
+        {
+            "seconds": "time total total_time latency runtime duration us ms microseconds milliseconds total_seconds",
+            "by_bound": "bound bottleneck bound_by limited_by",
+            "instructions": "ops slowest top",
+            "module.cost().flops": "flops",
+            "module.cost().bytes_accessed": "bytes bytes_accessed",
+        }
+    ),
+    "Assignment": _turned(
+        {
+            "peak().bytes": "peak_bytes peak_memory max_bytes high_water_mark",
+            "total_bytes": "total size bytes total_size total_memory",
+            "allocations": "allocation blocks",
+            "timeline": "live usage history",
+        }
+    ),
+    "Finding": _turned(
+        {
+            "code": "id rule_id check rule_code",
+            "message": "text msg description title",
+            "line": "lineno line_number row",
+            "fix": "suggestion fixes",
+            "severity.value": "level",
+            "instruction": "op instruction_name",
+            "seconds": "time saving savings",
+        }
+    ),
+    "Pipeline": _turned(
+        {
+            "run(module)": "apply execute run_on",
+            "passes": "list stages steps",
+            "hlotext.rewrite.Pipeline([*pipeline.passes, new])": "add append add_pass",
+        }
+    ),
+    "PassResult": _turned(
+        {"changed": "is_changed modified has_changed success", "statistics": "stats counts"}
+    ),
+    "Rewrite": _turned(
+        {
+            "b": "builder build",
+            "instruction": "root op node matched target matched_op instr",
+            "instruction.computation.module": "module",
+            "instruction.computation": "computation",
+            'r["name"]': "captures bindings get capture operands",
+        }
+    ),
+    "Pattern": _turned(
+        {
+            "pattern.match(instruction) for each of module.instructions()": "find find_all findall search finditer match_all",
+            "with_shape(shape)": "shape",
+            "named(name)": "capture_as bind as_ name",
+            "with_predicate(function)": "where filter when if_",
+        }
+    ),
+    "Hlo": _turned(
+        {
+            "count(opcode)": "num count_of opcount has contains",
+            "peak_memory": "peak memory_peak peak_bytes",
+            "collectives(kind)": "all_reduces all_gathers collective comms communications",
+            "module.entry": "entry",
+            "module.instruction(name)": "instruction find",
+            "module": "hlo text ir",
+            "cost.flops": "total_flops",
+        }
+    ),
+    "Table": _turned(
+        {
+            "to_rows()": "rows to_list to_dicts to_pylist iterrows to_records tolist",
+            "column_names": "names keys",
+            "pandas.DataFrame.from_arrow(table)": "to_pandas to_dataframe to_df df pandas head",
+            "polars.DataFrame(table)": "to_polars polars",
+            "num_rows": "shape size count",
+        }
+    ),
+    "ParseResult": _turned(
+        {
+            "diagnostics": "errors error warnings problems findings messages",
+            "module.entry": "entry",
+            "module.instructions()": "instructions",
+            "module.computations": "computations",
+        }
+    ),
+    "DumpFolder": _turned(
+        {
+            "compilations": "modules dumps programs compilation",
+            "compilations[0].steps": "steps passes stages",
+        }
+    ),
+}
+"""The attribute or expression to use instead, by class and foreign name."""
+
+UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
     "Module": {
-        "as_text": "to_text()",
-        "entry_computation": "entry",
-        "entry_computation_layout": 'attributes["entry_computation_layout"]',
-        "get_computation": "computation(name)",
-        "get_instruction": "instruction(name)",
-        "get_instructions": "instructions()",
-        "input_output_alias": 'attributes["input_output_alias"]',
-        "input_output_alias_config": 'attributes["input_output_alias"]',
-        "instruction_count": "instructions()",
-        "num_partitions": 'attributes["num_partitions"]',
-        "parameters": "entry.parameters",
-        "replica_count": 'attributes["replica_count"]',
-        "root": "entry.root",
-        "root_instruction": "entry.root",
-        "to_string": "to_text()",
+        "__iter__": "is not iterable; use module.instructions(), or module.computations",
+        "__len__": "has no len(); use len(module.computations), or len(list(module.instructions()))",
+        "__contains__": "has no `in`; use module.find(name) is not None",
+        "__setitem__": "has no items; set a property of module.instruction(name)",
+        "__delitem__": "has no items; use module.instruction(name).erase(), or module.remove(computation)",
     },
     "Computation": {
-        "caller_instructions": "callers",
-        "get_instructions": "instructions",
-        "instruction": "module.instruction(name)",
-        "instruction_count": "instructions",
-        "num_parameters": "parameters",
-        "parameter_instruction": "parameters",
-        "parameter_instructions": "parameters",
-        "parent": "module",
-        "root_instruction": "root",
+        "__setitem__": "sets no items; use computation[name].replace_with(new)",
+        "__delitem__": "deletes no items; use computation[name].erase()",
     },
     "Instruction": {
-        "args": "operands",
-        "called_computation": "called_computations",
-        "channel_id": 'attributes["channel_id"]',
-        "custom_call_target": 'attributes["custom_call_target"]',
-        "dimensions": 'attributes["dimensions"]',
-        "dtype": "shape.element_type",
-        "inputs": "operands",
-        "module": "computation.module",
-        "op_name": "metadata.op_name",
-        "operand": "operands",
-        "operand_count": "operands",
-        "parent": "computation",
-        "raw_backend_config_string": "backend_config.text",
-        "replica_groups": 'attributes["replica_groups"]',
-        "source_line": "metadata.source_line",
-        "to_apply": 'attributes["to_apply"]',
-        "user_count": "users",
+        "__getitem__": "has no items; use instruction.operands[number], or instruction.attributes[name]",
+        "__iter__": "is not iterable; use instruction.operands, or instruction.users",
+        "__float__": "is no number; use instruction.literal.known_array.item() of a constant",
+        "__lt__": "has no order; sort with key=lambda i: i.name, or min and max with a key",
+        "__add__": "does no arithmetic; hlotext.rewrite.Builder.before(user).add(x, y) makes an instruction",
+        "__radd__": "does no arithmetic; hlotext.rewrite.Builder.before(user).add(x, y) makes an instruction",
+        "__mul__": "does no arithmetic; hlotext.rewrite.Builder.before(user).multiply(x, y) makes an instruction",
+        "__sub__": "does no arithmetic; hlotext.rewrite.Builder.before(user).subtract(x, y) makes an instruction",
     },
     "Shape": {
-        "dims": "dimensions",
-        "dtype": "element_type",
-        "minor_to_major": "layout.minor_to_major",
-        "ndim": "rank",
-        "size": "element_count()",
-        "tuple_elements": "tuple_shapes",
+        "__getitem__": "has no items; use shape.dimensions[number], or shape.tuple_shapes[number] of a tuple",
+        "__iter__": "is not iterable; use shape.dimensions, or shape.tuple_shapes of a tuple",
+        "__len__": "has no len(); use shape.rank, or len(shape.tuple_shapes) of a tuple",
+        "__int__": "is no number; use shape.element_count",
+    },
+    "Layout": {
+        "__getitem__": "has no items; use layout.minor_to_major[number]",
+        "__iter__": "is not iterable; use layout.minor_to_major",
+    },
+    "Literal": {
+        "__getitem__": "has no items; use literal.known_array[...]",
+        "__iter__": "is not iterable; use literal.known_array",
+        "__float__": "is no number; use literal.known_array.item()",
+        "__int__": "is no number; use literal.known_array.item()",
     },
 }
-"""Attributes to use instead, by class and foreign name."""
+"""Protocols that a class does not support, and what to use instead."""
+
+READ_ONLY: Mapping[str, Mapping[str, str]] = {
+    "Module": {
+        "entry": "use module.set_entry(computation)",
+        "computations": "use module.add(computation) and module.remove(computation)",
+        "is_scheduled": 'use module.attributes["is_scheduled"] = True',
+        "attributes": "set them one by one: module.attributes[name] = value",
+    },
+    "Computation": {
+        "instructions": "use computation.add(instruction) and computation.remove(instruction)",
+        "parameters": "use hlotext.rewrite.add_parameter and remove_parameter",
+        "shape": "set computation.root.shape",
+        "module": "use module.add(computation), or hlotext.rewrite.import_computation",
+    },
+    "Instruction": {
+        "metadata": 'use instruction.attributes["metadata"] = {"op_name": ...}',
+        "sharding": 'use instruction.attributes["sharding"] = "{...}"',
+        "backend_config": 'use instruction.attributes["backend_config"] = {...}',
+        "frontend_attributes": 'use instruction.attributes["frontend_attributes"] = {...}',
+        "attributes": "set them one by one: instruction.attributes[name] = value",
+        "users": "set the operands of the users, or use instruction.replace_all_uses_with(new)",
+        "is_root": "use computation.root = instruction",
+        "computation": "use computation.add(instruction), or hlotext.rewrite.clone_instruction",
+        "called_computations": 'set the attribute, as in instruction.attributes["to_apply"] = computation',
+    },
+}
+"""Properties that cannot be set, and what to do instead."""

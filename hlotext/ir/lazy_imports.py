@@ -34,10 +34,25 @@ def lazy_submodules(package: str, *modules: str, **names: Sequence[str]) -> Call
         if name in homes:
             return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
         if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise no_such_name(package, name)
         return importlib.import_module(f"{package}.{name}")  # which makes it an attribute of the package
 
     return opened
+
+
+def no_such_name(package: str, name: str, among: str = "") -> Exception:
+    """The error for a name that a package does not have, with what may be meant; for a `__getattr__` to raise.
+
+    `among` is a sentence about names that the package makes when they are asked for, of those that may be meant.
+    """
+    frame = sys._getframe(2)
+    if (
+        frame.f_globals.get("__name__") == "importlib._bootstrap"
+    ):  # it asks before it imports a module of that name
+        return AttributeError(name)
+    missing_names = importlib.import_module("hlotext.ir.missing_names")  # only failures need it
+    found: Exception = missing_names.missing(package, name, frame, among)
+    return found
 
 
 def late_module(name: str) -> Any:
@@ -60,7 +75,14 @@ def make_door(package: ModuleType, names: Mapping[str, Sequence[str]], rooms: Co
 
     Public functions behind a door answer for their arguments (`arguments`). A package that is called says what to call.
     """
-    vars(package).update(_names=names, _rooms=rooms)
+    own = vars(package)
+    own.update(_names=names, _rooms=rooms)
+    if "__getattr__" not in own:
+
+        def opened(name: str) -> Any:
+            raise no_such_name(package.__name__, name)
+
+        own["__getattr__"] = opened
     package.__class__ = _Door
 
 

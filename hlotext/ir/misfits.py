@@ -13,6 +13,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from hlotext.ir import foreign_names
 from hlotext.ir.spelling import text_or_path, with_article
 
 _MOST_LOOKED_AT = 1000
@@ -29,8 +30,19 @@ def is_said(error: Exception) -> bool:
     if last is None or isinstance(error, AssertionError):
         return False
     frame = last.tb_frame
-    is_ours = frame.f_globals.get("__name__", "").startswith("hlotext.")
+    home = frame.f_globals.get("__name__", "")
+    if home in _IN_PLACE_OF_PYTHON:
+        return False
+    is_ours = home.startswith("hlotext.")
     return is_ours and frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
+_IN_PLACE_OF_PYTHON = (
+    "hlotext.ir.foreign_names",
+    "hlotext.ir.nodes.bound_methods",
+    "hlotext.ir.nodes.node_list",
+)
+"""Modules that say more than Python where a value lacks an attribute or a protocol: it may be of another type."""
 
 
 def misfit(
@@ -135,12 +147,21 @@ def fits(value: object, kind: Any) -> bool:
 
 def _fits_generic(value: object, origin: Any, parts: tuple[Any, ...]) -> bool:
     if origin is collections.abc.Callable:
-        return callable(value)
+        return callable(value) and foreign_names.supports(type(value), "__call__")
     if not isinstance(origin, type) or origin is type:
         return origin is not type or isinstance(value, type)
-    if not isinstance(value, origin) or isinstance(value, str | bytes):
+    if not _holds(value, origin):
         return False
     return all(fits(one, part) for one, part in _elements(value, origin, parts))
+
+
+def _holds(value: object, origin: type) -> bool:
+    """True for a collection of a class; a string is meant as one value, and some classes only say why they are none."""
+    return (
+        isinstance(value, origin)
+        and not isinstance(value, str | bytes)
+        and foreign_names.supports(type(value), "__iter__")
+    )
 
 
 def _elements(value: object, origin: type, parts: tuple[Any, ...]) -> Iterator[tuple[object, Any]]:
@@ -244,12 +265,7 @@ def _contradiction(value: object, kind: Any) -> tuple[object, Any] | None:
     if origin in (typing.Union, types.UnionType):
         found = [one for part in parts if (one := _contradiction(value, part)) is not None]
         return found[0] if found else None
-    if (
-        not isinstance(origin, type)
-        or origin is type
-        or isinstance(value, str | bytes)
-        or not isinstance(value, origin)
-    ):
+    if not isinstance(origin, type) or origin is type or not _holds(value, origin):
         return None
     return next(((one, part) for one, part in _elements(value, origin, parts) if not fits(one, part)), None)
 

@@ -22,11 +22,19 @@ class UnknownNameError(KeyError):
         return f"{self.args[0]}; {meant}" if meant else str(self.args[0])
 
     def _meant(self) -> str:
-        return did_you_mean(self._name, list(self._known()))
+        known = list(self._known())
+        alike = did_you_mean(self._name, known)
+        if alike or not 0 < len(known) <= _FEW:
+            return alike
+        return f"known: {', '.join(known)}"
 
     def __reduce__(self) -> tuple[type[KeyError], tuple[str]]:
         """Pickles as a KeyError with the whole message: the names belong to a module."""
         return KeyError, (str(self),)
+
+
+_FEW = 8
+"""The most names that are listed where none is like the unknown one."""
 
 
 def unknown(kind: str, name: object, known: Callable[[], Iterable[str]]) -> KeyError | TypeError:
@@ -34,6 +42,17 @@ def unknown(kind: str, name: object, known: Callable[[], Iterable[str]]) -> KeyE
     if isinstance(name, str):
         return UnknownNameError(kind, name, known)
     return TypeError(f"the name of {with_article(kind)} is a string, not {type(name).__name__}")
+
+
+def attribute_error(owner: str, name: str, known: Collection[str]) -> AttributeError:
+    """The error for `owner.attributes.name`: attributes are items of a mapping, with XLA's hyphens."""
+    if name.startswith("_"):
+        return AttributeError(name)
+    dashed = name.replace("_", "-")
+    keys = [dashed if dashed in known else name] if {name, dashed} & set(known) else nearest(name, known)
+    shown = " or ".join(f'{owner}.attributes["{key}"]' for key in keys)
+    use = f"use {shown}" if shown else f"the {owner} has no attribute {name!r}"
+    return AttributeError(f"attributes are items, not properties: {use}", name=None, obj=None)
 
 
 def bare_name(name: object) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hlotext.ir.lazy_imports import no_such_name
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.other_names import opcode_suggested
 from hlotext.matchers.facts import COMMUTATIVE
@@ -30,10 +31,7 @@ _OPCODES = _by_method_name()
 
 def __getattr__(name: str) -> Callable[..., Pattern]:
     if name not in _OPCODES:
-        meant = opcode_suggested(name)
-        raise AttributeError(
-            f"there is no matcher {name}" + (f"; {meant}" if meant else ""), name=None, obj=None
-        )
+        raise no_such_name("hlotext.matchers", name, opcode_suggested(name))
     opcode, any_order = _OPCODES[name]
 
     def make(*operands: Pattern, name: str | None = None, **attributes: object) -> Pattern:

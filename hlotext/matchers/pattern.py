@@ -11,6 +11,7 @@ import attrs
 
 from hlotext import syntax
 from hlotext.ir import sending
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.spelling import with_article
 from hlotext.ir.tables import opcodes
@@ -162,6 +163,7 @@ class SingleOperand:
     """True if the operand may be missing."""
 
 
+@with_foreign_names
 @attrs.frozen
 class Pattern:
     """A pattern that matches instructions, built by the functions of `hlotext.matchers`.

@@ -14,6 +14,7 @@ from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
 from hlotext.ir import gc_control
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -65,6 +66,7 @@ class Model:
     notes: tuple[str, ...]
 
 
+@with_foreign_names
 @attrs.frozen(eq=False, repr=False)
 class Assignment:
     """Buffer assignment of a module, computed (`assign`) or read from XLA's files (`load`)."""

@@ -13,6 +13,7 @@ from hlotext.edit import integrity
 from hlotext.findings.errors import Severity
 from hlotext.ir import sending
 from hlotext.ir.files import write_text
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
@@ -57,6 +58,7 @@ def _as_tuple(passes: Iterable[Pass]) -> tuple[Pass, ...]:
     return found
 
 
+@with_foreign_names
 @attrs.frozen
 class Pipeline:
     """A sequence of passes, with validation of the module after each by default.

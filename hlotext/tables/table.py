@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.tables.columns import AnyColumn, Lists, Numbers, Texts, Words
 from hlotext.tables.errors import TableError
 from hlotext.tables.schema import TABLES, TableSchema
@@ -21,6 +22,7 @@ _JOINED = {"word": Words, "text": Texts, "timestamp": Numbers}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@with_foreign_names
 @attrs.frozen(eq=False, repr=False)
 class Table:
     """A table stored by column.

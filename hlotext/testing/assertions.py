@@ -24,6 +24,7 @@ from hlotext.analysis.entries import EntryArray
 from hlotext.analysis.formatting import pluralize
 from hlotext.cost import RunCost, ScopeCost, analyze, matrix_products, scope_tree
 from hlotext.findings.errors import Severity
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -283,6 +284,7 @@ class Findings(Sequence[lint.Finding]):
         return f"{pluralize(len(self), 'finding')}: {', '.join(self.codes)}"
 
 
+@with_foreign_names
 class Hlo:
     """A module under test. Properties are computed on access."""
 

@@ -9,9 +9,10 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.errors import EditError
-from hlotext.ir.foreign_names import with_foreign_names
+from hlotext.ir.foreign_names import text_formatted, with_foreign_names
 from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.node_list import InstructionList, ParameterList
 from hlotext.ir.nodes.raw import NodeState
 from hlotext.ir.spelling import UnknownNameError, bare_name
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
@@ -208,7 +209,7 @@ class Computation:
     @property
     def instructions(self) -> tuple[Instruction, ...]:
         """All instructions in text order."""
-        return tuple(self._instructions)
+        return InstructionList(self._instructions)
 
     def __iter__(self) -> Iterator[Instruction]:
         return iter(self._instructions)
@@ -222,7 +223,7 @@ class Computation:
         found = [i for i in self._instructions if i._head.opcode == "parameter"]
         if [i._head.argument for i in found] != list(range(len(found))):
             found.sort(key=_number)
-        return tuple(found)
+        return ParameterList(found)
 
     @property
     def root(self) -> Instruction:
@@ -404,6 +405,7 @@ class Computation:
     def __str__(self) -> str:
         return printing.printer().computation(self)
 
+    __format__ = text_formatted
     _repr_mimebundle_ = mimebundle
 
     def __repr__(self) -> str:

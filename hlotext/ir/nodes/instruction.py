@@ -9,12 +9,12 @@ from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMappi
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.errors import EditError
-from hlotext.ir.foreign_names import with_foreign_names
+from hlotext.ir.foreign_names import text_formatted, with_foreign_names
 from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.async_ops import ROLES, async_starts
 from hlotext.ir.nodes.raw import CallAttributes, NodeHead, NodeState, Place
 from hlotext.ir.nodes.raw import Form as Form
-from hlotext.ir.spelling import unknown
+from hlotext.ir.spelling import attribute_error, unknown
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.literal import Literal
@@ -77,6 +77,11 @@ class Attributes(TypedAttributes):
 
         def items(self) -> ItemsView[str, Any]:
             return self._instruction._attributes.items()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise attribute_error("instruction", name, self._instruction._attributes)
 
     def __repr__(self) -> str:
         return repr(self._instruction._attributes)
@@ -583,6 +588,7 @@ class Instruction:
     def __str__(self) -> str:
         return printing.printer().instruction(self)
 
+    __format__ = text_formatted
     _repr_mimebundle_ = mimebundle
 
     def __repr__(self) -> str:

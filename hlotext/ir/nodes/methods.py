@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from types import MethodType
 from typing import Any
 
 from hlotext.ir.arguments import under_name
+from hlotext.ir.nodes.bound_methods import BoundMethod
 
 _registered: dict[str, str] = {}
 """Dotted names of functions by the names of methods."""
@@ -31,7 +31,7 @@ class _Provided:
         package, _, name = _registered[self._name].rpartition(".")
         function = getattr(importlib.import_module(package), name)
         return (
-            function if module is None else MethodType(under_name(function, f"Module.{self._name}"), module)
+            function if module is None else BoundMethod(under_name(function, f"Module.{self._name}"), module)
         )
 
 

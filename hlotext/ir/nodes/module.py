@@ -11,12 +11,14 @@ import attrs
 
 from hlotext.ir import gc_control
 from hlotext.ir.errors import EditError
-from hlotext.ir.foreign_names import with_foreign_names
+from hlotext.ir.foreign_names import text_formatted, with_foreign_names
 from hlotext.ir.nodes import edit_backend, printing
+from hlotext.ir.nodes.bound_methods import Method
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.methods import ModuleMethods
-from hlotext.ir.spelling import UnknownNameError, bare_name, unknown
+from hlotext.ir.nodes.node_list import ComputationList
+from hlotext.ir.spelling import UnknownNameError, attribute_error, bare_name, unknown
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
@@ -32,6 +34,26 @@ if TYPE_CHECKING:
     from hlotext.ir.values.print_options import PrintOptions
 
 ENTRY_LAYOUT = "entry_computation_layout"
+
+
+class _Instructions(itertools.chain[Instruction]):
+    """Instructions one after the other, each once; what lists do is answered with `list()`."""
+
+    def __len__(self) -> NoReturn:
+        raise TypeError(
+            "instructions() yields one at a time and has no len(); use len(list(module.instructions()))"
+        )
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, index: object) -> NoReturn:
+        use = (
+            f"module.instruction({index!r}) finds one by name"
+            if isinstance(index, str)
+            else f"use list(module.instructions())[{index!r}]"
+        )
+        raise TypeError(f"instructions() yields one at a time; {use}")
 
 
 class ModuleAttributes(MutableMapping[str, Any]):
@@ -61,6 +83,9 @@ class ModuleAttributes(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._module._attributes)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise attribute_error("module", name, self._module._attributes)
 
     def __repr__(self) -> str:
         return repr(self._module._attributes)
@@ -172,7 +197,7 @@ class Module(ModuleMethods):
     @property
     def computations(self) -> tuple[Computation, ...]:
         """All computations in text order; inline bodies come before the computation that contains them."""
-        return tuple(self._computations)
+        return ComputationList(self._computations)
 
     @property
     def entry(self) -> Computation:
@@ -222,9 +247,10 @@ class Module(ModuleMethods):
         """True if the order of the instructions is the execution order."""
         return self._attributes.get("is_scheduled") is True
 
+    @Method("module.instruction({})")
     def instructions(self) -> Iterator[Instruction]:
         """Yields all instructions of all computations, in text order."""
-        return itertools.chain.from_iterable(computation._instructions for computation in self._computations)
+        return _Instructions.from_iterable(computation._instructions for computation in self._computations)
 
     def walk(
         self, among: Iterable[Computation] | None = None, *, only_callers: bool = False
@@ -276,8 +302,6 @@ class Module(ModuleMethods):
         else:
             use = "module.computations, module.instructions() or module.find(name)"
         raise TypeError(f"a Module has no items; use {use}")
-
-    __iter__ = None  # else Python would look for items 0, 1, ...
 
     def instruction(self, name: str) -> Instruction:
         """Returns the first instruction in text order with this name (`%` optional). Raises KeyError if there is none."""
@@ -460,6 +484,7 @@ class Module(ModuleMethods):
     def __str__(self) -> str:
         return printing.printer().source(self)
 
+    __format__ = text_formatted
     _repr_mimebundle_ = mimebundle
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.values import numbers
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ELEMENT_TYPES, TOKEN, TypeKind
@@ -31,6 +32,7 @@ MAX_EMPTY_BRACES = 1 << 20
 """An array without elements prints as `{...}` where its nested braces would be more than this."""
 
 
+@with_foreign_names
 @attrs.frozen(eq=False, repr=False)
 class Literal:
     """The value of a constant: an array, a tuple of literals or a token. `str()` is XLA's text with every number.

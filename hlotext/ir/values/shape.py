@@ -11,7 +11,7 @@ import attrs
 from hlotext.ir.arguments import caller_level
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.errors import UnknownSizeError
-from hlotext.ir.foreign_names import with_foreign_names
+from hlotext.ir.foreign_names import text_formatted, with_foreign_names
 from hlotext.ir.values.types import BUFFER, OPAQUE, TOKEN, TUPLE, ElementType, type_meant
 from hlotext.ir.values.value import Value, mimebundle
 
@@ -58,6 +58,7 @@ class SplitConfig(Value):
         return f"({self.dimension}:{','.join(map(str, self.split_indices))})"
 
 
+@with_foreign_names
 @attrs.frozen(cache_hash=True, repr=False)
 class Layout(Value):
     """Memory layout of an array: `{3,2,0,1:T(8,128)(2,1)S(1)}`.
@@ -148,6 +149,7 @@ class Shape:
     _text: str | None = attrs.field(default=None, eq=False, init=False)
     _text_without_layout: str | None = attrs.field(default=None, eq=False, init=False)
 
+    __format__ = text_formatted
     _repr_mimebundle_ = mimebundle
 
     @dynamic_dimensions.default

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 import attrs
 
+from hlotext.ir.foreign_names import explain_frozen, text_formatted
+
 
 class Value:
     """Base class of immutable values, which provides `__repr__`. Subclasses are `attrs.frozen(repr=False)`.
@@ -17,11 +19,16 @@ class Value:
     __slots__ = ()
     __attrs_attrs__: ClassVar[tuple[attrs.Attribute[Any], ...]]
 
+    def __init_subclass__(cls) -> None:
+        explain_frozen(cls)
+
     def __repr__(self) -> str:
         fields = (
             f"{field.name}={getattr(self, field.name)!r}" for field in self.__attrs_attrs__ if field.repr
         )
         return f"{type(self).__qualname__}({', '.join(fields)})"
+
+    __format__ = text_formatted
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return mimebundle(self)

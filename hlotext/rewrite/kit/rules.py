@@ -9,6 +9,7 @@ import attrs
 
 from hlotext.ir import sending
 from hlotext.ir.errors import EditError
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.spelling import unknown
@@ -22,6 +23,7 @@ from hlotext.rewrite.kit.facts import is_typed
 NO_CAPTURES: Match = {}
 
 
+@with_foreign_names
 class Rewrite(Editor):
     """Context of a rewrite: the matched instruction, its captures, a builder, and the edits of `Editor`.
 

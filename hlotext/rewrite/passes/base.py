@@ -11,6 +11,7 @@ import attrs
 
 from hlotext.findings.errors import Severity
 from hlotext.ir import gc_control
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
@@ -64,6 +65,7 @@ class Property:
         return self.text
 
 
+@with_foreign_names
 @attrs.frozen
 class PassResult:
     """Result of running a pass on a module: whether it changed anything, and counts of what it did."""

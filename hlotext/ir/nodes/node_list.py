@@ -1,0 +1,93 @@
+"""Nodes in the order of the text: tuples that answer for names where positions are wanted."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn, TypeVar
+
+N = TypeVar("N")
+
+
+class NodeList(tuple[N, ...]):
+    """A tuple of nodes. What a tuple does not have, or is asked for by name, is answered with what has it.
+
+    Only an index pays for that: properties make a new tuple with each access, so nobody takes many elements by number.
+    """
+
+    __slots__ = ()
+    what: ClassVar[str]
+    """The property that gives the list."""
+    finder: ClassVar[str]
+    """The expression that finds one of its nodes by name."""
+    changers: ClassVar[str]
+    """The calls that add nodes and remove them."""
+
+    def __getitem__(self, index: Any) -> Any:
+        try:
+            return tuple.__getitem__(self, index)
+        except TypeError:
+            raise TypeError(self._by_name(index)) from None
+        except IndexError:
+            raise IndexError(f"there is no {index} among {len(self)} {self.what}, numbered from 0") from None
+
+    def __contains__(self, node: object) -> bool:
+        if isinstance(node, str):
+            raise TypeError(f"{self.what} holds no names; use {node!r} in [one.name for one in {self.what}]")
+        return tuple.__contains__(self, node)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            use = ""
+        elif name in _CHANGES:
+            use = f"; it is a copy: use {self.changers}"
+        else:
+            use = f"; {self._by_name(name)}"
+        raise AttributeError(f"{self.what} has no attribute {name!r}{use}", name=None, obj=None)
+
+    def __call__(self, *arguments: object, **named: object) -> NoReturn:
+        raise TypeError(f"{self.what} is a property, not a method: leave out the ()")
+
+    def __setitem__(self, index: object, node: object) -> NoReturn:
+        raise TypeError(f"{self.what} is a copy; use {self.changers}")
+
+    def __delitem__(self, index: object) -> NoReturn:
+        raise TypeError(f"{self.what} is a copy; use {self.changers}")
+
+    def _by_name(self, name: object) -> str:
+        if not isinstance(name, str):
+            kind, finder = type(name).__name__, self.finder.format("name")
+            return f"{self.what} is indexed by position, not by {kind}; {finder} takes a name"
+        return f"{self.what} is indexed by position; {self.finder.format(repr(name))} finds one by name"
+
+
+NodeList.__call__.is_refusal = True  # type: ignore[attr-defined]  # see `foreign_names.supports`
+
+
+class ComputationList(NodeList[N]):
+    """Computations of a module."""
+
+    __slots__ = ()
+    what = "computations"
+    finder = "module.computation({})"
+    changers = "module.add(computation) and module.remove(computation)"
+
+
+class InstructionList(NodeList[N]):
+    """Instructions of a computation."""
+
+    __slots__ = ()
+    what = "instructions"
+    finder = "computation[{}]"
+    changers = "computation.add(instruction) and computation.remove(instruction)"
+
+
+class ParameterList(NodeList[N]):
+    """Parameters of a computation."""
+
+    __slots__ = ()
+    what = "parameters"
+    finder = "computation[{}]"
+    changers = "hlotext.rewrite.add_parameter and remove_parameter"
+
+
+_CHANGES = {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "add", "discard"}
+"""Methods that lists have and tuples do not."""
