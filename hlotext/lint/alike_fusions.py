@@ -46,6 +46,8 @@ class Alike:
         self._deciding: dict[Computation, frozenset[int] | None] = {}
         self._numbers: dict[Computation, dict[Instruction, int]] = {}
         self._opcodes: dict[Computation, frozenset[str]] = {}
+        self._opcodes_of: dict[Instruction, frozenset[str]] = {}
+        """Of what enters computations."""
         self._likeness: dict[Instruction, Likeness | None] = {}
         self._places: dict[tuple[Computation, frozenset[str]], list[int]] = {}
 
@@ -66,10 +68,15 @@ class Alike:
         opcode = instruction.opcode
         if opcode not in ENTERED:
             return frozenset({opcode})
-        bodies = instruction.called_computations
-        if len(bodies) == 1:  # equal bodies share the set
-            return self._opcodes_in(bodies[0])
-        return frozenset(chain.from_iterable(map(self._opcodes_in, bodies)))
+        known = self._opcodes_of.get(instruction)
+        if known is None:
+            bodies = instruction.called_computations
+            known = self._opcodes_of[instruction] = (
+                self._opcodes_in(bodies[0])  # equal bodies share the set
+                if len(bodies) == 1
+                else frozenset(chain.from_iterable(map(self._opcodes_in, bodies)))
+            )
+        return known
 
     def parts(self, instruction: Instruction, opcodes: frozenset[str]) -> list[Instruction]:
         """Those of `parts_of` that have these opcodes, in its order: equal bodies have them at the same places."""

@@ -11,9 +11,9 @@ import attrs
 from hlotext.analysis import Backend, byte_text, memory_space
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
+from hlotext.lint.alike_fusions import Alike, alike
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.products import COMBINES_PADS, concatenated
-from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import VIEWS, Value, consumers, fetched, source
 
@@ -45,8 +45,9 @@ class Rolled(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         found: dict[Instruction, _Rolled] = defaultdict(_Rolled)
+        bodies = alike(context.module)
         for one in context.graph.sequential_instructions():
-            if _cuts(one):
+            if _cuts(one, bodies):
                 for roll in _rolls(one):
                     rolled = found[roll.array]
                     rolled.parts[roll.part] = one
@@ -120,13 +121,13 @@ class _Roll:
     dimension: int
 
 
-def _cuts(one: Instruction) -> bool:
+def _cuts(one: Instruction, bodies: Alike) -> bool:
     """True if an instruction, or all of a fusion, only slices arrays, perhaps such as are joined there of parts."""
     if one.opcode == "slice":
         return True
     if one.opcode != "fusion":
         return False
-    opcodes = {part.opcode for part in parts_of(one)}
+    opcodes = bodies.opcodes(one)
     return "slice" in opcodes and opcodes <= _CUTTING | _JOINING | COMBINES_PADS
 
 
