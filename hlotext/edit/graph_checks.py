@@ -250,7 +250,7 @@ def passes_sharding(instruction: Instruction) -> bool:
 
 def shape_added(journal: Journal, module: Module, shape: Shape | None) -> None:
     """Records a shape that is new in a module: it may add a precision or a memory space."""
-    if shape is None:
+    if shape is None or (module._memories is None and module._mixes_precisions is not False):
         return
     for _, leaf in shape.leaves():
         layout = leaf.layout

@@ -57,7 +57,6 @@ def shortened(names: Iterable[str]) -> str:
 # ---- names
 
 
-@text_cache(1 << 12)
 def name_problem(name: str) -> str:
     """Reason why a text cannot be a node's name; empty if it can."""
     if not name:
