@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -168,7 +169,7 @@ __all__ = [
 
 
 def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>", only: bool = False) -> Module:
-    """Parses a module, with or without a header, or a single op line. Returns the first of several modules.
+    """Parses a module, with or without a header, or a single op line. Returns the first of several modules, with a warning.
 
     Bytes may also be a serialized proto, and text may be the JSON of a proto (both need `hlotext[proto]`). Bytes may be
     compressed. `str(module)` reproduces the text byte for byte; bytes that are not UTF-8 become surrogates.
@@ -187,9 +188,7 @@ def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>", only
     """
     data, modules = _as_text_or_modules(text, name)
     if modules:
-        if only and len(modules) > 1:
-            raise _several(name, modules)
-        return modules[0]
+        return _one_of(modules, name, only)
     return _first(_syntax.read.as_source(data, name), strict, only)
 
 
@@ -215,7 +214,7 @@ def load(
             XlaComputation, an HloModule, an MLIR module).
         strict: Raise an error for anything unknown to this release.
         lazy: Whether to load lazily. None (the default) decides by file size.
-        only: Raise InputError if there are several modules, instead of returning the first.
+        only: Raise InputError if there are several modules, instead of returning the first with a warning.
 
     Raises:
         InputError: The file cannot be read, or holds no module or (with `only`) several (an OSError).
@@ -267,7 +266,13 @@ def _held(value: Any) -> Module:
 
     found = proto.from_object(value)
     if found is None:
-        raise TypeError(f"expected a path, a file, or a JAX object with a module, not {type(value).__name__}")
+        hint = importlib.import_module("hlotext.ir.misfits").module_hint(
+            value, Module
+        )  # only failures need it
+        raise TypeError(
+            f"expected a path, a file, or a JAX object with a module, not {type(value).__name__}"
+            + (f"; {hint}" if hint else "")
+        )
     return found
 
 
@@ -301,8 +306,22 @@ def _is_large(place: str | os.PathLike[str]) -> bool:
 
 def _first(source: Source, strict: bool, only: bool) -> Module:
     modules = _syntax.read.read_modules(source, strict=strict, infer=_infer_left_out)[0]
-    if only and len(modules) > 1:
-        raise _several(source.name, modules)
+    return _one_of(modules, source.name, only)
+
+
+def _one_of(modules: Sequence[Module], name: str, only: bool) -> Module:
+    """The first of several modules, with a warning that there are more; with `only` InputError."""
+    if len(modules) > 1:
+        if only:
+            raise _several(name, modules)
+        import warnings  # one module is the rule
+
+        warnings.warn(
+            f"{name} holds {len(modules)} modules, of which this is the first, {modules[0].name}: "
+            "use parse_all or load_all for all of them",
+            RuntimeWarning,
+            stacklevel=_arguments.caller_level(),
+        )
     return modules[0]
 
 
@@ -436,7 +455,6 @@ _printing.install_proto_writer(_proto_of)
 
 def _html(value: object) -> str | None:
     """What a notebook shows of a value; what draws it is imported with the first."""
-    import importlib
 
     html: Callable[[object], str | None] = importlib.import_module("hlotext.view.notebook").html
     return html(value)

@@ -202,7 +202,7 @@ STEP = "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4
         (lambda m: diff.compare(m, "nosuch.txt"), "nosuch.txt does not exist"),
         (lambda m: hlo.load("."), "hlotext.dumps.open reads a dump folder"),
         (lambda m: hlo.load(""), "the path is empty"),
-        (lambda m: hlo.parse_shape(wrong(3)), "the text of a shape must be a string, not int"),
+        (lambda m: hlo.parse_shape(wrong(3)), "must be a string, such as 'bf16[8,128]{1,0}', not int"),
         (lambda m: hlo.parse_layout("1,0"), "for example: `{1,0:T(8,128)}`"),
         (lambda m: layout.explain(wrong("f32[8]")), "hlotext.parse_shape reads its text"),
         (

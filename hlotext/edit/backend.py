@@ -57,6 +57,11 @@ __all__ = [
 @contextmanager
 def listen(module: Module, listener: Listener) -> Iterator[None]:
     """See `Module.listen`."""
+    lacking = [name for name in ("inserted", "modified", "removed") if not hasattr(listener, name)]
+    if lacking:
+        raise TypeError(
+            f"a listener has the methods inserted, modified and removed; it lacks {', '.join(lacking)}"
+        )
     before = module._listeners
     module._listeners = (*before, listener)
     try:

@@ -93,7 +93,9 @@ def shape(value: object, where: str) -> Shape:
             if leaf.element_type.kind is TypeKind.UNKNOWN and (meant := types_meant(name)):
                 raise EditError(f"the shape of {where} has the unknown element type {name}", meant)
     if not isinstance(found, Shape):
-        raise EditError(f"the shape of {where} must be a Shape or its text, not {shown(value)}")
+        raise EditError(
+            f"the shape of {where} must be a Shape or its text, such as 'f32[8,128]', not {shown(value)}"
+        )
     if not _reads_back("shape", found):
         raise EditError(f"{shown(found)} is not a valid HLO shape", "see `hlotext.parse_shape`")
     return found
@@ -197,7 +199,8 @@ def _checked(instruction: Instruction, opcode: str, name: object, value: object)
         if name not in ATTRIBUTES and isinstance(value, RawValue):
             return _unknown(name, value, where, is_header=False)
         raise EditError(
-            f"{opcode} {where} takes no attribute {shown(name)}", closest_match(name, allowed_attributes(row))
+            f"{_both(opcode, where)} takes no attribute {shown(name)}",
+            closest_match(name, allowed_attributes(row)),
         )
     if use.printed is Printing.INPUT_ONLY:
         raise EditError(f"{name} of {opcode} {where} is only read, never printed", "omit it")
@@ -307,6 +310,11 @@ def _refusal(kind: AttributeType, value: object, where: str, error: Exception) -
     if why.endswith(kind.words):
         why = ""
     return EditError(f"expected {with_article(kind.words)} as {where}, not {shown(value)}{why}")
+
+
+def _both(opcode: str, name: str) -> str:
+    """An opcode and the name of its instruction, if that says more: builders name instructions after opcodes."""
+    return opcode if name == opcode else f"{opcode} {name}"
 
 
 _OF_NODES = {

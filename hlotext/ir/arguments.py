@@ -105,8 +105,9 @@ def _answer(
     misfits = importlib.import_module("hlotext.ir.misfits")  # only failures need it
     own, text = function.__qualname__, str(error)
     found = "" if misfits.is_said(error) else misfits.misfit(function, arguments, named, name or own)
-    if not found and name and isinstance(error, TypeError) and text.startswith(f"{own}()"):
-        found = name + text.removeprefix(own)  # Python says which argument is missing or too much
+    if not found and isinstance(error, TypeError) and text.startswith(f"{own}()"):
+        # Python says which argument is missing or too much.
+        found = misfits.unbound(function, arguments, named, (name or own) + text.removeprefix(own))
     if found:
         raise TypeError(found) from None
 

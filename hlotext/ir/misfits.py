@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hlotext.ir import foreign_names
-from hlotext.ir.spelling import text_or_path, with_article
+from hlotext.ir.spelling import nearest, text_or_path, with_article
 
 _MOST_LOOKED_AT = 1000
 """Elements of a list that are compared with their annotation."""
@@ -78,6 +78,103 @@ def misfit(
             shown = f" ({name})" if is_positional and kind is inspect.Parameter.POSITIONAL_OR_KEYWORD else ""
             return f"{called}() takes {words(wanted)} as {where}{shown}, not {given(one, wanted)}"
     return ""
+
+
+def unbound(
+    function: types.FunctionType, arguments: tuple[Any, ...], named: dict[str, Any], said: str
+) -> str:
+    """Python's message for arguments that a function does not take, with what is meant: another name or function."""
+    parameters = inspect.signature(function).parameters
+    own = [name for name in parameters if name not in ("self", "cls")]
+    unknown = next((name for name in named if name not in parameters), None)
+    if unknown is None:
+        takers = _takers(function, lambda other: _takes(other, arguments, named)) if arguments else []
+        has_more = "positional argument" in said and "given" in said
+        return (
+            f"{said}; {takers[0]} takes {'one' if len(arguments) == 1 else 'them'}"
+            if takers and has_more
+            else said
+        )
+    said = said.partition(". Did you mean")[0]
+    keywords = own[1:] or own
+    meant = [one for one in _KEYWORDS.get(unknown, ()) if one in own] or nearest(unknown, keywords)
+    if meant:
+        return f"{said}; did you mean `{meant[0]}=`?"
+    for word in (unknown, *_KEYWORDS.get(unknown, ())):
+        if takers := _takers(function, lambda other: word in inspect.signature(other).parameters, word):  # noqa: B023
+            return f"{said}; {takers[0]} takes {f'{word}=' if word == unknown else 'it'}"
+    return f"{said}; it takes {', '.join(own)}"
+
+
+def _takers(function: types.FunctionType, is_one: Callable[[Any], bool], word: str = "") -> list[str]:
+    """Classes of a function's arguments, then functions of its package with the same first argument, or with one of that
+    name, that take what the function does not.
+    """
+    package = ".".join(function.__module__.split(".")[:2])
+    names = vars(sys.modules[package]).get("__all__", ()) if package in sys.modules else ()
+    if not names:
+        package, names = "hlotext", vars(sys.modules["hlotext"])["__all__"]
+    found = [(name, getattr(sys.modules[package], name)) for name in names]
+    first = next(iter(function.__annotations__), "")
+    functions = [
+        f"{package}.{name}"
+        for name, one in found
+        if isinstance(one, types.FunctionType)
+        and inspect.unwrap(one) is not function
+        and next(iter(one.__annotations__), "") in (first, word)
+        and is_one(inspect.unwrap(one))
+    ]
+    classes = [
+        f"{package}.{name}"
+        for name, one in found
+        if isinstance(one, type)
+        and any(
+            one.__name__ in str(kind) for key, kind in function.__annotations__.items() if key != "return"
+        )
+        and is_one(one)
+    ]
+    return classes + functions
+
+
+def _takes(function: object, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """True for a function that takes these arguments, by number and type."""
+    if not isinstance(function, types.FunctionType):
+        return False
+    try:
+        inspect.signature(function).bind(*arguments, **named)
+    except TypeError:
+        return False
+    return not misfit(function, arguments, named, "")
+
+
+_KEYWORDS: Mapping[str, tuple[str, ...]] = {
+    "backend": ("platform", "chip"),
+    "device": ("platform", "chip"),
+    "hardware": ("chip",),
+    "target": ("platform", "chip"),
+    "gpu": ("chip",),
+    "tpu": ("chip",),
+    "rules": ("select",),
+    "codes": ("select",),
+    "only": ("select",),
+    "include": ("select",),
+    "rule": ("select",),
+    "disable": ("ignore",),
+    "exclude": ("ignore",),
+    "skip": ("ignore",),
+    "filename": ("name", "place"),
+    "source_name": ("name",),
+    "path": ("place",),
+    "file": ("place", "path"),
+    "max_iterations": ("max_rewrites",),
+    "max_steps": ("max_rewrites",),
+    "limit": ("max_rewrites",),
+    "order": ("driver",),
+    "strategy": ("driver",),
+    "check": ("verify",),
+    "trip_counts": ("trips",),
+}
+"""Names of arguments elsewhere, and what they may be here."""
 
 
 def kinds_of(function: types.FunctionType) -> Mapping[str, Any]:
@@ -317,6 +414,32 @@ _LISTS = (
 )
 
 
+def text_hint(value: object) -> str:
+    """The way from a value to a module that was to be read from text, behind a semicolon; may be empty."""
+    if isinstance(value, list | tuple) and value and all(isinstance(one, str) for one in value):
+        return "; join the lines: '\\n'.join(it)"
+    if hasattr(value, "computations") and hasattr(value, "entry"):
+        return "; it is a module already"
+    if callable(getattr(value, "as_text", None)) or hasattr(value, "__fspath__") or hasattr(value, "read"):
+        return "; hlotext.load takes it"
+    if hasattr(value, "opcode") or hasattr(value, "root"):
+        return "; str(it) is its text"
+    return f"; {_lowered(value) or 'hlotext.load takes files, and what JAX lowered or compiled'}"
+
+
+def _lowered(value: object) -> str:
+    """The way from a function to what hlotext loads; empty for what is none."""
+    if isinstance(value, types.MethodType | types.BuiltinMethodType) and value.__name__ == "as_text":
+        return "call it: as_text()"
+    if callable(getattr(value, "lower", None)) and callable(value) and not isinstance(value, type):
+        return "hlotext.load(it.lower(...)) takes it lowered with its arguments"
+    if isinstance(value, types.FunctionType):
+        return "hlotext.load(jax.jit(it).lower(...)) takes it lowered with its arguments"
+    if type(value).__name__ in ("ClosedJaxpr", "Jaxpr"):
+        return "a jaxpr is no HLO; hlotext.load(jax.jit(f).lower(...)) takes the function"
+    return ""
+
+
 def module_hint(value: object, kind: type) -> str:
     """The way from a value to a module: text and paths are read, and parts of a module know theirs."""
     if isinstance(value, str | bytes):
@@ -334,6 +457,10 @@ def module_hint(value: object, kind: type) -> str:
         return "hlotext.parse(line) makes a module of one op line"
     if isinstance(value, list | tuple) and value and all(isinstance(one, kind) for one in value):
         return "pass one module at a time"
+    if way := _lowered(value):
+        return way
+    if isinstance(value, list | tuple) and value and all(isinstance(one, str) for one in value):
+        return "hlotext.parse('\\n'.join(it)) reads lines"
     return "the module is the first argument" if isinstance(value, list | tuple | dict) else ""
 
 
@@ -370,6 +497,17 @@ def _shape_hint(value: object, kind: type) -> str:
     return "hlotext.rewrite.shape_of('f32', sizes) makes one" if isinstance(value, list | tuple) else ""
 
 
+def rule_hint(value: object) -> str:
+    """The way from a value to a rewrite rule."""
+    if isinstance(value, str):
+        return "hlotext.rewrite.rule(text) makes one"
+    if hasattr(value, "alternatives") and hasattr(value, "operands"):
+        return "@hlotext.rewrite.pattern(it) above a function makes one"
+    if isinstance(value, types.FunctionType):
+        return "@hlotext.rewrite.pattern(opcode or pattern) above the function makes one"
+    return ""
+
+
 def _by_text(how: str, attribute: str = "") -> Callable[[object, type], str]:
     def ways(value: object, kind: type) -> str:
         if isinstance(value, str):
@@ -392,7 +530,10 @@ _WAYS: Mapping[str, Callable[[object, type], str]] = {
     "Literal": _by_text("hlotext.parse_literal(text, shape) reads one", "literal"),
     "Sharding": _by_text("hlotext.parse_sharding(text) reads one", "sharding"),
     "Pattern": _by_text("hlotext.matchers.parse_pattern(text) reads one", "pattern"),
-    "RewriteRule": _by_text("hlotext.rewrite.rule(text) makes one"),
+    "RewriteRule": lambda value, kind: rule_hint(value),
+    "Config": lambda value, kind: (
+        f"select={value!r} chooses rules" if isinstance(value, str) else "hlotext.lint.Config(...) makes one"
+    ),
     "DumpFolder": _by_text("hlotext.dumps.open(path) opens one"),
     "Builder": lambda value, kind: (
         "hlotext.rewrite.Builder.before(it) makes one" if hasattr(value, "opcode") else ""

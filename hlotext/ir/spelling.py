@@ -158,7 +158,7 @@ def text_or_path(value: str) -> Literal["text", "path", ""]:
     """
     if re.match(r"(?s:.*\n)|\s*(?:HloModule |ENTRY |ROOT |\S+ = |[a-z]\w*\[)", value) is not None:
         return "text"
-    is_path = re.fullmatch(r"\S*[/\\]\S*|\S+\.(?:txt|hlo|mlir|pb|json|tar|tgz|gz|xz|zst)", value) is not None
+    is_path = re.fullmatch(r"\S*[/\\]\S*|\S+\.[A-Za-z]{2,4}", value) is not None
     return "path" if is_path else ""
 
 

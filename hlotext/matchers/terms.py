@@ -231,6 +231,9 @@ class Reader:
                     break
         else:
             position = len(self.text)
+        if depth > 0 or quoted:
+            bracket = '"' if quoted else self.text[start : start + 1]
+            raise self.source.error(f"`{bracket}` is not closed", start)
         self.position = position
         return self.text[start:position].strip()
 

@@ -380,6 +380,14 @@ def _placed_again(model: Model, needed: int, most: int) -> str:
     )
 
 
+def _is_chip(word: str) -> bool:
+    try:
+        chip_named(word)
+    except ValueError:
+        return False
+    return True
+
+
 def _backend(module: Module, platform: str | Backend | None, chip: Chip | None) -> Backend:
     if isinstance(platform, Backend):
         return platform
@@ -388,7 +396,8 @@ def _backend(module: Module, platform: str | Backend | None, chip: Chip | None) 
             return Backend({"cuda": "gpu"}.get(platform.lower(), platform.lower()))
         except ValueError:
             known = ", ".join(backend.value for backend in Backend)
-            raise MemoryModelError(f"no platform is named {platform!r}; known: {known}") from None
+            way = f"it is a chip: use chip={platform!r}" if _is_chip(platform) else f"known: {known}"
+            raise MemoryModelError(f"no platform is named {platform!r}; {way}") from None
     found = backend_of(module)
     if found is None and chip is not None:
         return chip.backend

@@ -19,6 +19,7 @@ from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.record import EditRecord
+from hlotext.rewrite.kit.rules import RewriteRule
 from hlotext.rewrite.passes.base import Age, Pass, PassResult
 from hlotext.verify import verify
 
@@ -42,6 +43,15 @@ class PipelineStep:
     seconds: float
 
 
+def _way(one: object) -> str:
+    """The way from something else to a pass, behind a semicolon; may be empty."""
+    if isinstance(one, str):
+        return f"; hlotext.rewrite.parse_passes({one!r}) returns a list of them"
+    if isinstance(one, RewriteRule):
+        return "; hlotext.rewrite.ApplyRules makes one of rules"
+    return f"; make one: {one.__name__}()" if isinstance(one, type) and issubclass(one, Pass) else ""
+
+
 def _as_tuple(passes: Iterable[Pass]) -> tuple[Pass, ...]:
     """The passes. Raises TypeError for what is no list of passes."""
     if isinstance(passes, str):
@@ -54,7 +64,7 @@ def _as_tuple(passes: Iterable[Pass]) -> tuple[Pass, ...]:
     for one in found:
         if not isinstance(one, Pass):
             what = f"the class {one.__name__}" if isinstance(one, type) else type(one).__name__
-            raise TypeError(f"expected a list of passes, but it contains {what}")
+            raise TypeError(f"expected a list of passes, but it contains {what}{_way(one)}")
     return found
 
 

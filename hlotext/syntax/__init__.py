@@ -51,7 +51,7 @@ class _Reader:
         try:
             return fast.shortcuts.read(rule, text)
         except TermError as error:
-            raise ValueError(error.message) from None
+            raise ValueError(read_terms.problem(rule, text) or error.message) from None
 
     def literal(self, text: str, shape: Shape) -> Literal:
         try:

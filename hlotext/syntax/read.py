@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import re
 from contextlib import suppress
@@ -43,13 +44,8 @@ def as_source(text: str | bytes, name: str = "<text>") -> Source:
             text = unpack(text, name)
         return Source(decode(text), name)
     if not isinstance(text, str):
-        if hasattr(text, "as_text") or hasattr(text, "__fspath__") or hasattr(text, "read"):
-            use = "; hlotext.load takes it"
-        elif type(text).__name__ == "PjitFunction":
-            use = "; call its .lower(...) with arguments, and pass the result to hlotext.load"
-        else:
-            use = "; hlotext.load takes files, and what JAX lowered or compiled"
-        raise TypeError(f"text must be str or bytes, not {type(text).__name__}{use}")
+        misfits = importlib.import_module("hlotext.ir.misfits")  # only failures need it
+        raise TypeError(f"text must be str or bytes, not {type(text).__name__}{misfits.text_hint(text)}")
     return Source(text, name)
 
 
@@ -166,6 +162,8 @@ class _Reading:
         elif not kind and inside is None:
             stop = word_end(text, start)
             help = did_you_mean(text[start : min(stop, start + 40)], ["HloModule"]) or _FORM
+            if re.fullmatch(r"[\w.\-]+", text.strip()) is not None and help is _FORM:
+                help = f"hlotext.load(path) reads a file; {_FORM}"
             if _COMPUTATION_LINE().search(text, start) is not None:
                 # A module but for its header: in an editor that is a slip of the hand, and the line is known.
                 if help is not _FORM:

@@ -10,12 +10,13 @@ from hlotext.findings.errors import HloSyntaxError, TermError
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.types import dtype_meant
 from hlotext.syntax import reading
-from hlotext.syntax.hints.hints import TEXT_ENDS
+from hlotext.syntax.hints.hints import BRACES, TEXT_ENDS
 from hlotext.syntax.hints.parse_failure import CLOSERS
 from hlotext.syntax.literals import read_literal
 from hlotext.syntax.source.reporter import Reporter
 
 if TYPE_CHECKING:
+    from hlotext.findings.finding import Diagnostic
     from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
     from hlotext.ir.values.literal import Literal
     from hlotext.ir.values.replica_groups import ReplicaGroups
@@ -26,19 +27,47 @@ if TYPE_CHECKING:
 
 def _read(rule: str, text: str) -> Any:
     if not isinstance(text, str):
-        raise TypeError(f"the text of a {rule} must be a string, not {type(text).__name__}")
+        use = "" if text is None else f", such as {_EXAMPLES[rule]!r}"
+        raise TypeError(f"the text of a {rule} must be a string{use}, not {type(text).__name__}")
     try:
         return reading.terms.read(rule, text)
     except TermError:
-        reporter = Reporter(Source(text), tolerant=True)
+        raise HloSyntaxError(_diagnosed(rule, text)) from None
+
+
+def problem(rule: str, text: str) -> str:
+    """The mistake in a text that a rule does not read, and its place, in one line; empty where only the rule itself knows."""
+    try:
+        found = _diagnosed(rule, text)
+    except (LookupError, KeyError):
+        return ""
+    help = f" ({found.help})" if found.help else ""
+    where = f" at column {found.span.column}" if found.span.column > 1 else ""
+    return f"{found.message}{where}{help}"
+
+
+def _diagnosed(rule: str, text: str) -> Diagnostic:
+    reporter = Reporter(Source(text), tolerant=True)
     try:
         reading.reference.parse(reporter.source, rule)
     except reading.reference.ParseError as failure:
         failure.report(reporter)
     found = reporter.diagnostics[0]
     opened = text[found.related[0][1].start] if found.related else ""
-    help = f"is a `{CLOSERS[opened]}` missing here?" if opened else f"for example: `{_EXAMPLES[rule]}`"
-    raise HloSyntaxError(attrs.evolve(found, help=help if found.help in ("", TEXT_ENDS) else found.help))
+    example = f"for example: `{_EXAMPLES[rule]}`" if rule in _EXAMPLES else ""
+    help = f"is a `{CLOSERS[opened]}` missing here?" if opened else example
+    if found.help.startswith(BRACES):
+        braced = f"{{{text}}}"
+        return attrs.evolve(found, help=f"{BRACES}: `{braced}`" if _reads(rule, braced) else example)
+    return attrs.evolve(found, help=help if found.help in ("", TEXT_ENDS) else found.help)
+
+
+def _reads(rule: str, text: str) -> bool:
+    try:
+        reading.terms.read(rule, text)
+    except TermError:
+        return False
+    return True
 
 
 _EXAMPLES = {

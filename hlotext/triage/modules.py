@@ -49,7 +49,7 @@ def run(
     `failures`.
 
     Args:
-        paths: Files, folders and archives.
+        paths: Files, folders and archives; or one.
         settings: Chip and other settings.
         jobs: Number of processes; None uses all processors.
 
@@ -58,7 +58,7 @@ def run(
     """
     files: list[ModuleFile] = []
     failures: list[Unexamined] = []
-    for one in paths:
+    for one in [paths] if isinstance(paths, str | os.PathLike) else paths:  # else each letter would be a path
         path = os.fspath(one)
         try:
             found = list(module_texts([path]))

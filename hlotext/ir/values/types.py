@@ -196,6 +196,9 @@ class UnknownTypeError(UnknownNameError):
         super().__init__("element type", name, lambda: ELEMENT_TYPES)
 
     def _meant(self) -> str:
+        name, bracket, _ = self._name.partition("[")
+        if bracket and name in ELEMENT_TYPES:
+            return f"`{name}` is one; hlotext.parse_shape(text) reads a whole shape"
         return types_meant(self._name)
 
 

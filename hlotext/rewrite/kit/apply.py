@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hlotext.ir.arguments import caller_level
+from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.spelling import did_you_mean
 from hlotext.rewrite.kit.drivers import Driver, Listener, Profile, RewriteError, RulesInPostOrder, RulesOnce
 from hlotext.rewrite.kit.rules import Rewrite, RewriteRule
 from hlotext.rewrite.kit.worklist import Worklist
@@ -28,6 +30,9 @@ DRIVERS: Mapping[str, type[Driver]] = {
 """Ways by which rules come to instructions, by name."""
 
 
+misfits = late_module("hlotext.ir.misfits")  # only failures need it
+
+
 def _expect_rules(rules: object) -> Sequence[RewriteRule]:
     """The rules as a list. Raises TypeError for what is no list of rules."""
     if isinstance(rules, str):
@@ -39,8 +44,9 @@ def _expect_rules(rules: object) -> Sequence[RewriteRule]:
     found = list(rules)
     for one in found:
         if not isinstance(one, RewriteRule):
-            hint = "; hlotext.rewrite.rule(text) makes one" if isinstance(one, str) else ""
-            raise TypeError(f"expected a list of rules, but it contains {type(one).__name__}{hint}")
+            hint = misfits.hint(one, RewriteRule)
+            more = f"; {hint}" if hint else ""
+            raise TypeError(f"expected a list of rules, but it contains {type(one).__name__}{more}")
     return found
 
 
@@ -100,7 +106,10 @@ def apply_rules(
     expect_module(module)
     rules = _expect_rules(rules)
     if driver not in DRIVERS:
-        raise ValueError(f"driver must be one of {', '.join(DRIVERS)}, not {driver}")
+        meant = did_you_mean(str(driver), DRIVERS)
+        raise ValueError(
+            f"driver must be one of {', '.join(DRIVERS)}, not {driver}" + (f"; {meant}" if meant else "")
+        )
     if on_refused not in ("warn", "raise"):
         raise ValueError(f"on_refused must be warn or raise, not {on_refused}")
     if verify not in (None, "equivalence"):

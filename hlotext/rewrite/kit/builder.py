@@ -14,6 +14,7 @@ from hlotext.edit.structure import detached_computation
 from hlotext.ir import caches
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.expected import expect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.spelling import nearest, suggestion
@@ -95,6 +96,10 @@ class Builder(OpcodeMethods):
     """The computation of the module before which a new one is to stand; None: at the end."""
     _last: Instruction | None = None
     """The instruction that was built last; where the place is gone, building goes on behind it."""
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.computation, Computation):
+            expect(self.computation, Computation)
 
     @classmethod
     def before(cls, instruction: Instruction, like: Instruction | None = None) -> Builder:

@@ -18,6 +18,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.effects import has_side_effect
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.operand_index import has_repeated_operands
@@ -52,6 +53,7 @@ class Editor:
     """
 
     def __init__(self, module: Module, *, is_layout_sensitive: bool = False) -> None:
+        expect_module(module)
         self.module = module
         self.place: Instruction | None = None
         """New instructions are inserted before this one; None inserts them after their operands."""

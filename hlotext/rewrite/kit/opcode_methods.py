@@ -17,6 +17,9 @@ METHODS: Mapping[str, Opcode] = {
 """Every opcode by the name of the builder's method: `get_tuple_element`, `and_`."""
 
 
+_OTHERWISE = "a builder has a method for each opcode, op(opcode, operands) and finish(root); dir() lists them"
+
+
 class OpcodeMethods:
     """Builder methods for every opcode: positional operands, attributes by keyword."""
 
@@ -30,7 +33,5 @@ class OpcodeMethods:
         if row is None:
             meant = opcode_suggested(name)
             # Without the object, of which Python would propose another opcode.
-            raise AttributeError(
-                f"there is no opcode {name}" + (f"; {meant}" if meant else ""), name=None, obj=None
-            )
+            raise AttributeError(f"there is no opcode {name}; {meant or _OTHERWISE}", name=None, obj=None)
         return lambda *operands, **settings: self.op(row.name, operands, **settings)

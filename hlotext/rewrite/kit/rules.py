@@ -198,6 +198,8 @@ def pattern(
         wanted = _pattern_of(given)
 
     def make(function: Callable[[Context], Result]) -> RewriteRule:
+        if not callable(function):
+            raise TypeError(f"pattern(...) makes a rule of a function, not {type(function).__name__}")
         return RewriteRule(name or function.__name__, wanted, function, options, handler)
 
     return make

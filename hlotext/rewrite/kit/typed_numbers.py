@@ -58,10 +58,12 @@ def number_operands(
 def _constant(b: Builder, value: Any, opcode: str, like: Instruction | None, is_whole: bool) -> Instruction:
     if not isinstance(value, bool | int | float | complex) and not hasattr(value, "dtype"):
         is_list = isinstance(value, list | tuple) and all(isinstance(one, Instruction) for one in value)
-        raise EditError(
-            f"{opcode} takes instructions and numbers, not a {type(value).__name__}",
-            "pass them one by one, with a star" if is_list else "",
-        )
+        way = "pass them one by one, with a star" if is_list else ""
+        if isinstance(value, str):
+            way = f"module.instruction({value!r}) finds one"
+        elif not is_list and isinstance(value, list | tuple):
+            way = "attributes are given by keyword, as in dimensions=(1, 0)"
+        raise EditError(f"{opcode} takes instructions and numbers, not a {type(value).__name__}", way)
     if like is None:
         raise EditError(
             f"{value!r} has no operand to take its type from; b.constant({value!r}, 'f32') gives it one"

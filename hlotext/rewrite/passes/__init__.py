@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, suggestion, unknown
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, Property
 
 _CLASSES = {
@@ -72,6 +72,8 @@ class _Passes(Mapping[str, type[Pass]]):
     """Each pass is imported when it is asked for: all of them take longer than a run of one on a small module."""
 
     def __getitem__(self, name: str) -> type[Pass]:
+        if name not in _CLASSES:
+            raise unknown("pass", name, lambda: _CLASSES)
         module, kind = _CLASSES[name].split(":")
         found: type[Pass] = getattr(importlib.import_module(f"{__name__}.{module}"), kind)
         return found
@@ -154,7 +156,8 @@ def parse_passes(text: str, platform: str = "", age: Age = "") -> list[Pass]:
     while position < len(text):
         match = _PASS.match(text, position)
         if match is None:
-            raise PassOptionError(f"expected a pass at {text[position:]!r}")
+            separator = " separated by commas" if re.search(r"[\w}][\s;:|/+&]+\w", text[position:]) else ""
+            raise PassOptionError(f"expected passes{separator} at {text[position:]!r}")
         found.append(make_pass(match[1], match[2] or ""))
         position = match.end()
     try:
@@ -170,10 +173,8 @@ def make_pass(name: str, options: str = "") -> Pass:
     """
     kind = find_pass(name)
     if kind is None:
-        known = (*PASSES, *MODELS)
-        raise PassOptionError(
-            f"no pass {name}; {did_you_mean(name, known) or '`hlotext rewrite --help` lists all'}"
-        )
+        meant = _by_class(name) or did_you_mean(name, (*PASSES, *MODELS))
+        raise PassOptionError(f"no pass {name}; {meant or '`hlotext rewrite --help` lists all'}")
     fields = {field.name: field for field in attrs.fields(kind)}
     values: dict[str, object] = {}
     for option in options.replace(",", " ").split():
@@ -185,6 +186,13 @@ def make_pass(name: str, options: str = "") -> Pass:
         return kind(**values)
     except ValueError as error:
         raise PassOptionError(str(error)) from None
+
+
+def _by_class(name: str) -> str:
+    """The suggestion for the name of a pass's class, in whatever style, as XLA's sources have it; empty for others."""
+    plain = re.sub(r"[\W_]", "", name).lower()
+    homes = {**_CLASSES, **MODELS}
+    return suggestion(own for own, home in homes.items() if home.rpartition(":")[2].lower() == plain)
 
 
 def _value(default: object, text: str, option: str) -> object:

@@ -60,7 +60,8 @@ def reduce(module: Module, fails: Callable[[Module], bool], max_tests: int = 200
     before = sum(map(len, module.computations))
     if not fails(run.module):
         raise ValueError(
-            "the original module does not fail: the command must exit with a status other than 0 for it"
+            "the original module does not fail: fails(module) must be True for it, "
+            "and a command must exit with a status other than 0"
         )
     run.all()
     return Reduction(run.module, before, sum(map(len, run.module.computations)), run.tests)

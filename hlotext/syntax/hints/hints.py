@@ -14,6 +14,7 @@ from hlotext.syntax.language.grammar import attribute_rule, header_attribute_rul
 
 _CLOSERS = {"RPAREN": ")", "RPAR": ")", "RSQB": "]", "RBRACE": "}", "RAW_CLOSE": "}"}
 TEXT_ENDS = "the text ends here"
+BRACES = "a list is written in braces"
 _NUMBER = re.compile(r"[+\-]?[0-9.][0-9A-Za-z.+\-]*")
 
 
@@ -34,16 +35,21 @@ def _value(place: ParseFailure) -> str:
         and expected <= {"LBRACE", "RBRACE"}
         and re.fullmatch(r"-?[\w.]+", word)
         and place.within not in _GROUPED
+        and (not place.within or not place.follows(r"\s*[=(:]"))
     ):
-        return f"a list is written in braces: `{{{word}}}`"
+        return f"{BRACES}: `{{{word}}}`"
     if place.within == "sharding" and expected & {"LESSTHAN", "BOUNDED"}:
         return "the devices follow the tile dimensions: `devices=[2,4]<=[8]`"
     if "LITERAL_NUMBER" in expected and word.startswith("."):
         return f"write a digit first: `0{word}`"
-    if word == "/":
+    if word in ("/", "#"):
         return "a comment starts with `//` or `/*`"
     if "INT" in expected and word == "+":
         return "numbers take no plus sign"
+    if "INT" in expected and place.before.endswith("parameter("):
+        return "a parameter has its number in parentheses: `parameter(0)`"
+    if "LITERAL_NUMBER" in expected and (found := _literal_value(place)):
+        return found
     if "INT" in expected and _NUMBER.fullmatch(word):
         return "only decimal integers are allowed here"
     is_unquoted = expected & {"INT", "NAME", "WORD"}
@@ -60,6 +66,28 @@ def outside_computation(text: str, start: int) -> str:
 
 
 _LINE_OF_BRACE = re.compile(r"^[ \t]*\}", re.MULTILINE)
+
+
+def _literal_value(place: ParseFailure) -> str:
+    """Help for a value that no literal has."""
+    word = place.word
+    if word.lower() in _NUMBERS:
+        return f"did you mean `{_NUMBERS[word.lower()]}`?"
+    if word.lower() in ("true", "false"):
+        return f"did you mean `{word.lower()}`?"
+    if word == "[":
+        return f"{BRACES}: `{{1, 2}}`"
+    if word == ")" and place.before.endswith("constant("):
+        return "write the value: `constant(0)`, or `constant({1, 2})`"
+    return (
+        "a value is a number, `true`, `false`, `inf`, `nan`, or a list of them in braces"
+        if word[:1].isalpha()
+        else ""
+    )
+
+
+_NUMBERS = {"infinity": "inf", "+infinity": "inf", "+inf": "inf", "none": "nan", "null": "0", "np.inf": "inf"}
+"""Values under the names of other languages."""
 _GROUPED = frozenset({"replica_groups", "source_target_pairs"})
 
 

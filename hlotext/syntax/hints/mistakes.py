@@ -357,6 +357,13 @@ def _equals_missing(place: ParseFailure) -> Mistake | None:
     meant = did_you_mean(name[0], ("ROOT",))
     if begins_line(place.text, name.start()) and meant:
         return Mistake(f"expected `=` after `{name[0]}`", name.start(), name.end(), meant)
+    is_first = begins_line(place.text, name.start()) or place.text[: name.start()].endswith("ROOT ")
+    if is_first and (place.word in ELEMENT_TYPES or place.word in opcodes.OPCODES):
+        message = f"expected `=` after `{name[0]}`, found `{place.word}`"
+        return Mistake(message, place.start, place.after, f"is a `=` missing before `{place.word}`?")
+    if is_first and place.follows(r"\s*="):
+        spelled = f"{name[0]}_{place.word}"
+        return Mistake("a name is one word", name.start(), place.after, f"did you mean `{spelled}`?")
     return None
 
 
@@ -436,6 +443,20 @@ def _type_without_brackets(place: ParseFailure) -> Mistake | None:
     return Mistake(message, place.start, place.after)
 
 
+def _shape_in_parentheses(place: ParseFailure) -> Mistake | None:
+    """`f32(4,8)`: to the grammar an opcode with numbers as operands."""
+    found = _SIZES.search(place.text, max(0, place.start - 20), place.limit)
+    if found is None or not found.start() < place.start <= found.end():
+        return None
+    message = "the sizes of a shape go in brackets"
+    return Mistake(message, found.start(), found.end(), f"did you mean `{found[1]}[{found[2]}]`?")
+
+
+_SIZES = re.compile(
+    rf"(?<![\w.\-])({'|'.join(sorted(ELEMENT_TYPES, key=len, reverse=True))})\(([0-9]+(?:[ \t]*,[ \t]*[0-9]+)*)\)"
+)
+
+
 def _upper_case_type(place: ParseFailure) -> Mistake | None:
     word = place.word
     if "TYPE" not in place.expected or word == word.lower() or word.lower() not in ELEMENT_TYPES:
@@ -506,5 +527,6 @@ _MISTAKES: tuple[Callable[[ParseFailure], Mistake | None], ...] = (
     _type_without_brackets,
     _upper_case_type,
     _opcode_without_parentheses,
+    _shape_in_parentheses,
     _no_operand,
 )

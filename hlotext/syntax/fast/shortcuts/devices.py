@@ -39,6 +39,8 @@ def replica_groups(text: str) -> ReplicaGroups | None:
     assignment = iota(text)
     if assignment is None or len(assignment.dimensions) != 2:
         return None
+    if math.prod(assignment.dimensions) != math.prod(assignment.reshape_dims):
+        return None
     return IotaReplicaGroupList(assignment)
 
 

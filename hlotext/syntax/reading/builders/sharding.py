@@ -296,6 +296,10 @@ class ShardingBuilder:
             raise TermError(
                 "an iota of replica groups needs two dimensions: groups, and devices in each", position
             )
+        if math.prod(dimensions) != (count := math.prod(iota.reshape_dims)):
+            raise TermError(
+                f"{dimensions[0]} groups of {dimensions[1]} cannot hold {count} devices", position
+            )
         return IotaReplicaGroupList(IotaTileAssignment(dimensions, iota.reshape_dims, iota.transpose_perm))
 
     def mesh_replica_groups(self, children: Children) -> MeshAxesReplicaGroupList:
