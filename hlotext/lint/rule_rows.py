@@ -66,6 +66,7 @@ RULE_ROWS: dict[str, RuleRow] = {
     "C120": RuleRow(
         "c120_gathered_for_few_rows", "GatheredForFewRows", needs=(RuleNeeds(needs_optimized=True),)
     ),
+    "C121": RuleRow("c121_sharded_sort", "ShardedSort", needs=(RuleNeeds(needs_optimized=True),)),
     "D101": RuleRow("d101_wide", "Wide", former=("D103", "D105")),
     "D102": RuleRow(
         "d102_needless_round_trip",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.exchanged_sorts import exchanged_before
 from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report
 from hlotext.lint.values import Value, source
@@ -26,12 +27,15 @@ def of_keys_alone(sort: Instruction, context: Context) -> Report | None:
     ):
         return None
     places = sort.operands[1]
-    if not _counts(places, sort) or not _breaks_ties(sort.attributes.get("to_apply")):
+    path = exchanged_before(places, context)
+    moved = path.exchanges | path.moves
+    first = path.ends[0] if moved and len(path.ends) == 1 else places
+    if not _counts(first, sort) or not _breaks_ties(sort.attributes.get("to_apply")):
         return None
-    made = source(Value(places), ()).writer
+    made = source(Value(first), ()).writer
     size = size_of(places.shape)
     share = size / (size + size_of(sort.operands[0].shape))
-    alone = [made] if len(made.users) == 1 else []
+    alone = [*moved, *([made] if len(made.users) == 1 else [])]
     return Report(
         sort,
         f"a stable sort of keys alone also sorts their positions ({byte_text(size)}) to keep equal keys in order",
@@ -44,7 +48,12 @@ def of_keys_alone(sort: Instruction, context: Context) -> Report | None:
 
 def _counts(places: Instruction, sort: Instruction) -> bool:
     """True if an operand is the number of each element along the sorted dimension."""
-    iota = source(Value(places), ()).instruction
+    value = source(Value(places), ())
+    if value.instruction.opcode == "add":  # a device's part is numbered from its own offset
+        parts = [source(operand, ()) for operand in value.operands()]
+        if sorted(part.instruction.opcode for part in parts) == ["broadcast", "iota"]:
+            value = next(part for part in parts if part.instruction.opcode == "iota")
+    iota = value.instruction
     along = (sort.attributes.get("dimensions") or (None,))[0]
     if iota.opcode != "iota":
         return False

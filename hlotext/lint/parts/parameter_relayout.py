@@ -13,6 +13,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout.permutations import descending
 from hlotext.lint.alike_fusions import alike
 from hlotext.lint.beside import step_percent
+from hlotext.lint.exchanged_sorts import is_next_to_exchange
 from hlotext.lint.helpers import is_convolution_call, size_of, times
 from hlotext.lint.moving import comes_from_argument, is_in_main_memory, moved_array, moved_back, moved_bytes
 from hlotext.lint.repairs import StoreInOrder
@@ -47,9 +48,11 @@ class ParameterRelayout(Rule):
                     moved, context
                 ):  # it does not move an argument into another layout
                     continue
-                if size_of(moved.shape) < self.min_bytes or _is_kernel(
-                    instruction
-                ):  # the argument is small, or a kernel requires its layout
+                if (
+                    size_of(moved.shape) < self.min_bytes
+                    or _is_kernel(instruction)
+                    or is_next_to_exchange(instruction, context)
+                ):  # the argument is small, or a kernel or a collective requires its layout
                     continue
                 if _is_convolved(
                     moved, context

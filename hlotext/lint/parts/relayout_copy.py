@@ -9,6 +9,7 @@ from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import COLLECTIVES
 from hlotext.lint.beside import is_worth_time
+from hlotext.lint.exchanged_sorts import is_next_to_exchange
 from hlotext.lint.helpers import changes_layout, is_of_convolution, is_of_expansion, is_solvers, times
 from hlotext.lint.moving import comes_from_argument, is_in_main_memory, moved_bytes
 from hlotext.lint.rule import Context, Report, Rule
@@ -41,8 +42,9 @@ class RelayoutCopy(Rule):
             or is_spread(instruction.operands[0])  # the compiler could write it in either order
             or _is_handed_out(instruction, context)
             or _is_received(instruction)
+            or is_next_to_exchange(instruction, context)
             or is_of_expansion(instruction)
-        ):  # a solver, a convolution or a result requires its layout
+        ):  # a solver, a convolution, a collective or a result requires its layout
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
         is_much = size * runs >= max(self.min_bytes, self.min_percent * context.written / 100)
