@@ -6,9 +6,12 @@ pandas or XLA, but not this package.
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
+import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +98,43 @@ def test_what_answers_for_protocols_supports_none() -> None:
     assert bool(found["module"].instructions())
     assert isinstance(found["module"].computations[:1], tuple)
     assert found["plus"] in found["entry"].instructions
+
+
+def taking_one() -> Iterator[tuple[str, Callable[[object], object]]]:
+    """Public functions of the packages that can be called with one argument, of a class of ours, by their names."""
+    for room in ("analysis", "cost", "layout", "lint", "memory", "rewrite", "thunks"):
+        package = importlib.import_module(f"hlotext.{room}")
+        for name in package.__all__:
+            function = getattr(package, name)
+            if not isinstance(function, types.FunctionType):
+                continue
+            needed = [
+                one
+                for one in inspect.signature(function).parameters.values()
+                if one.default is one.empty and one.kind is not one.VAR_KEYWORD
+            ]
+            if len(needed) == 1 and needed[0].annotation in ("Module", "Shape", "Instruction", "Computation"):
+                yield f"{room}.{name}", function
+
+
+@pytest.mark.parametrize("value", [5, "x", None, ()], ids=repr)
+def test_a_value_of_another_type_is_named(value: object) -> None:
+    """Whatever a public function takes first, a wrong one is refused by a message that names its type, not from inside."""
+    asked = dict(taking_one())
+    assert len(asked) > 60
+    kind = type(value).__name__
+    silent = {}
+    for name, function in asked.items():
+        try:
+            found = function(value)
+            if isinstance(found, types.GeneratorType):
+                list(found)
+        except (TypeError, ValueError) as error:
+            if re.search(rf"not (an? )?({kind}|None)\b", str(error)):
+                continue
+            silent[name] = str(error)
+        except Exception as error:
+            silent[name] = repr(error)
+        else:
+            silent[name] = "nothing"
+    assert silent == {}

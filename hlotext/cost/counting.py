@@ -18,6 +18,7 @@ from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.xla_sums import Figures, Orders, figures_of, total_of
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.expected import expect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import OPCODES
@@ -29,6 +30,7 @@ MOST = 10**200
 
 def product_flops(product: Instruction) -> float:
     """Returns the FLOPs of one matrix product, convolution or library call as XLA counts them; 0 if unknown."""
+    expect(product, Instruction)
     try:
         work = _RULES_BY_OPCODE[product.opcode](product, _UNMEASURED)
     except (CannotCountError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):

@@ -249,6 +249,7 @@ Diagnostic = Finding
 """Name of a Finding in the readers and the verifier."""
 
 
+@with_foreign_names
 class FindingList(list[Finding]):
     """Findings in the order of the text: a list, which notebooks show as a table."""
 

@@ -42,7 +42,7 @@ def is_member(meant: str) -> bool:
 
 
 _WHOLE = (
-    *("hlotext.", "str(", "pathlib.", "len(", "attrs.", "print(", "computation[", "r[", "pattern."),
+    *("hlotext.", "str(", "pathlib.", "len(", "attrs.", "print(", "computation[", "r[", "pattern.", "["),
     *("polars.", "pandas."),
 )
 """Beginnings of what is used instead of an attribute and is none of the same object."""
@@ -362,6 +362,14 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "num_rows": "shape size count",
         }
     ),
+    "FindingList": _turned(
+        {
+            "[finding.code for finding in findings]": "codes",
+            '[finding for finding in findings if finding.severity.value == "error"]': "errors",
+            '[finding for finding in findings if finding.severity.value == "warning"]': "warnings",
+            "len(findings)": "num_findings size",
+        }
+    ),
     "ParseResult": _turned(
         {
             "diagnostics": "errors error warnings problems findings messages",
@@ -410,6 +418,14 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
     "Layout": {
         "__getitem__": "has no items; use layout.minor_to_major[number]",
         "__iter__": "is not iterable; use layout.minor_to_major",
+    },
+    "Analysis": {"__getitem__": "has no items; use of(instruction), or by(key)"},
+    "Assignment": {"__getitem__": "has no items; use allocations, values or peak()"},
+    "Hlo": {
+        "__getitem__": "has no items; use instructions(opcode)[number], or module.instruction(name)",
+        "__iter__": "is not iterable; use instructions(opcode), or module.instructions()",
+        "__contains__": "has no `in`; use count(opcode) > 0, or module.find(name) is not None",
+        "__len__": "has no len(); use count(opcode), or len(list(hlo(...).module.instructions()))",
     },
     "Literal": {
         "__getitem__": "has no items; use literal.known_array[...]",

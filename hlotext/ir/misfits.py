@@ -7,6 +7,7 @@ import collections.abc
 import dis
 import inspect
 import os
+import pathlib
 import sys
 import types
 import typing
@@ -400,6 +401,8 @@ def hint(value: object, kind: Any) -> str:
         return "pass one at a time"
     if (ways := _WAYS.get(kind.__name__)) is not None and kind.__module__.startswith("hlotext."):
         return ways(value, kind)
+    if isinstance(value, str) and issubclass(kind, pathlib.PurePath):
+        return f"pathlib.Path({value!r}) is one"
     if isinstance(value, types.MethodType | types.FunctionType) and kind in (str, bytes):
         return f"call it: {value.__name__}()"
     return ""
@@ -535,6 +538,7 @@ _WAYS: Mapping[str, Callable[[object, type], str]] = {
         f"select={value!r} chooses rules" if isinstance(value, str) else "hlotext.lint.Config(...) makes one"
     ),
     "DumpFolder": _by_text("hlotext.dumps.open(path) opens one"),
+    "DeviceMesh": _by_text("hlotext.analysis.parse_mesh(text) reads one"),
     "Builder": lambda value, kind: (
         "hlotext.rewrite.Builder.before(it) makes one" if hasattr(value, "opcode") else ""
     ),

@@ -7,7 +7,7 @@ position counts elements from the start of the array's memory, an offset counts 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir import lazy_imports
+from hlotext.ir import arguments, lazy_imports
 from hlotext.layout.bitcast import (
     BitcastDecomposition,
     BitcastReshape,
@@ -246,5 +246,7 @@ _WITH_NUMPY = {
 
 def __getattr__(name: str) -> Any:
     if name in _WITH_NUMPY:
-        return getattr(importlib.import_module(f"hlotext.layout.{_WITH_NUMPY[name]}"), name)
+        home = importlib.import_module(f"hlotext.layout.{_WITH_NUMPY[name]}")
+        arguments.answer_for(home, [name])
+        return getattr(home, name)
     raise lazy_imports.no_such_name("hlotext.layout", name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 import tomllib
 import warnings
@@ -338,11 +339,12 @@ _VALUES: Mapping[str, Callable[[str, Any], Any]] = {
 }
 
 
-def load_config(path: Path) -> Config:
+def load_config(path: str | os.PathLike[str]) -> Config:
     """Loads a configuration file. Raises ConfigError if it cannot be read or is invalid.
 
     A pyproject.toml without a `[tool.hlotext.lint]` table yields the default configuration.
     """
+    path = Path(path)
     try:
         data = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:

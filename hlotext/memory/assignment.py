@@ -16,6 +16,7 @@ from hlotext.analysis.facts import fact
 from hlotext.ir import gc_control
 from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.lazy_imports import late_module
+from hlotext.ir.nodes.bound_methods import Method
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
@@ -113,6 +114,7 @@ class Assignment:
         """Returns the numbers of the memory spaces in use, ascending."""
         return tuple(sorted({a.memory_space for a in self.allocations if not a.is_thread_local}))
 
+    @Method()
     def peak(self, memory_space: int = 0) -> Peak:
         """Returns the peak of a memory space: the time with the most live bytes, and the values live at that time.
 

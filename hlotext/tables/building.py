@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import hlotext as hlo
 from hlotext import dumps
@@ -16,7 +16,7 @@ from hlotext.dumps.storage import is_archive
 from hlotext.dumps.texts import Which
 from hlotext.ir import gc_control
 from hlotext.ir.nodes.module import release
-from hlotext.ir.spelling import UnknownNameError
+from hlotext.ir.spelling import unknown
 from hlotext.proto import TracedModule
 from hlotext.syntax.source.inputs import read_data
 from hlotext.tables import schema
@@ -86,7 +86,11 @@ class _Tables(dict[str, Table]):
     """Tables by name; of a name that is not there similar ones are suggested."""
 
     def __missing__(self, name: str) -> Table:
-        raise UnknownNameError("table", name, self.keys)
+        raise unknown("table", name, self.keys)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        use = f'; use ["{name}"]' if name in self else ""
+        raise AttributeError(f"tables are items, not properties{use}", name=None, obj=None)
 
 
 def passes(compilation: Compilation) -> Table:

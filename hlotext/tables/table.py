@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from hlotext.ir.foreign_names import with_foreign_names
+from hlotext.ir.spelling import unknown
 from hlotext.tables.columns import AnyColumn, Lists, Numbers, Texts, Words
 from hlotext.tables.errors import TableError
 from hlotext.tables.schema import TABLES, TableSchema
@@ -62,6 +63,10 @@ class Table:
 
     def __getitem__(self, name: str) -> list[Any]:
         """Returns the values of a column as a list. Raises KeyError for an unknown column."""
+        if name not in self.columns:
+            if isinstance(name, int):
+                raise TypeError(f"columns are taken by name; to_rows()[{name}] is a row")
+            raise unknown("column", name, self.columns.keys)
         values: list[Any] = self.columns[name].to_list()
         kind = self.schema.columns[self.schema.names.index(name)].type
         if kind == "timestamp":

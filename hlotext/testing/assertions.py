@@ -409,7 +409,14 @@ class Hlo:
         return frozenset(str(array.element_type) for array in self._shapes)
 
     def has_array(self, *dimensions: int) -> bool:
-        """Returns True if any array has these dimensions, to assert that partitioning leaves no full-size array."""
+        """Returns True if any array has these dimensions, to assert that partitioning leaves no full-size array.
+
+        Raises TypeError for anything but numbers: no array would have them.
+        """
+        if not all(hasattr(size, "__index__") for size in dimensions):
+            raise TypeError(
+                f"has_array() takes sizes one by one, as in has_array(8, 128), not {dimensions[0]!r}"
+            )
         return any(array.dimensions == dimensions for array in self._shapes)
 
     @property

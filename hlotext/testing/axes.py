@@ -17,7 +17,11 @@ def sizes_of(mesh: Any) -> Mapping[str, int]:
     if isinstance(mesh, str):
         parsed = parse_mesh(mesh)
         return dict(zip(parsed.names, parsed.sizes, strict=True))
-    sizes: Mapping[str, Any] = mesh if isinstance(mesh, Mapping) else mesh.shape
+    sizes: Any = mesh if isinstance(mesh, Mapping) else getattr(mesh, "shape", None)
+    if not isinstance(sizes, Mapping):
+        raise TypeError(
+            f"a mesh is text such as dp=2,tp=4, a mapping from axes to sizes, or a JAX Mesh, not {type(mesh).__name__}"
+        )
     for axis, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
             raise ValueError(f"axis {axis} of the mesh has size {size!r}, which is not a number of devices")

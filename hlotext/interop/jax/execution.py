@@ -11,6 +11,7 @@ from hlotext import execution
 from hlotext.analysis.devices import devices_of
 from hlotext.execution import NotExecutable, random_arrays
 from hlotext.execution.equivalence import other_devices
+from hlotext.ir.nodes.expected import expect_module
 from hlotext.ir.nodes.module import Module
 
 
@@ -37,6 +38,7 @@ def random_inputs(module: Module, seed: int = 0) -> list[np.ndarray[Any, Any]]:
     The arguments are for one device; with several devices, `run` passes them to each. Equal seeds give equal arguments.
     Raises NotExecutable for parameters that are not static arrays, and for more than 2 GiB in total.
     """
+    expect_module(module)
     shapes = [parameter.shape for parameter in module.entry.parameters]
     if None in shapes:
         raise NotExecutable("the shape of a parameter is unknown")

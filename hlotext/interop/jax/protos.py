@@ -52,6 +52,9 @@ def from_jax(jitted: Any, *args: Any, stage: str = "before", **kwargs: Any) -> M
     >>> from_jax(jax.jit(lambda x: x + 1), 1.0).entry.root.opcode  # doctest: +SKIP
     'add'
     """
+    if not callable(getattr(jitted, "lower", None)):
+        use = "; use jax.jit(it)" if callable(jitted) else ""
+        raise TypeError(f"from_jax() takes a jitted function, not {type(jitted).__name__}{use}")
     lowered = jitted.lower(*args, **kwargs)
     if stage == "before":
         return module_of_proto(lowered.compiler_ir(dialect="hlo").as_serialized_hlo_module_proto())

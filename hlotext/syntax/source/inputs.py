@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.source import Source
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, text_or_path
 from hlotext.syntax.source.limits import MAX_SOURCE
 
 
@@ -162,6 +162,8 @@ def missing(path: str) -> InputError:
     """The error for a path that does not exist, with the name in the same folder that may be meant."""
     if not path:
         return InputError("the path is empty")
+    if text_or_path(path) == "text":
+        return InputError("this is text, not a path; hlotext.parse(text) reads it")
     if (scheme := _URL().match(path)) is not None:
         return InputError(f"{path}: {scheme[0]} is not read here; download it, and give the file")
     if (variable := _VARIABLE().search(path)) is not None:
