@@ -322,6 +322,12 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "hlotext.rewrite.Pipeline([*pipeline.passes, new])": "add append add_pass",
         }
     ),
+    "Builder": _turned(
+        {
+            "hlotext.rewrite.Builder(computation)": "at_end end append",
+            "hlotext.rewrite.Builder.before(instruction)": "at insert_before insertion_point",
+        }
+    ),
     "PassResult": _turned(
         {"changed": "is_changed modified has_changed success", "statistics": "stats counts"}
     ),

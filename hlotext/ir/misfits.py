@@ -91,11 +91,9 @@ def unbound(
     if unknown is None:
         takers = _takers(function, lambda other: _takes(other, arguments, named)) if arguments else []
         has_more = "positional argument" in said and "given" in said
-        return (
-            f"{said}; {takers[0]} takes {'one' if len(arguments) == 1 else 'them'}"
-            if takers and has_more
-            else said
-        )
+        if takers and has_more:
+            return f"{said}; {takers[0]} takes {'one' if len(arguments) == 1 else 'them'}"
+        return f"{said}; it takes {', '.join(own) or 'nothing'}"
     said = said.partition(". Did you mean")[0]
     keywords = own[1:] or own
     meant = [one for one in _KEYWORDS.get(unknown, ()) if one in own] or nearest(unknown, keywords)

@@ -13,6 +13,7 @@ from hlotext.edit.cloning import derived_attributes
 from hlotext.edit.structure import detached_computation
 from hlotext.ir import caches
 from hlotext.ir.errors import EditError
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.expected import expect
 from hlotext.ir.nodes.instruction import Instruction
@@ -71,6 +72,7 @@ def shape_of(element_type: ElementType | str | Any, dimensions: Iterable[int] = 
     return Shape(type_meant(element_type), sizes)
 
 
+@with_foreign_names
 @attrs.define
 class Builder(OpcodeMethods):
     """Adds instructions to a computation, at its end or before one of its instructions.

@@ -56,7 +56,10 @@ class Op:
     def operand(self, number: int) -> Shape:
         """Returns the shape of operand `number`. Raises ShapeInferenceError if there is none."""
         if number >= len(self.operands):
-            raise ShapeInferenceError(f"{self.opcode} has no operand {number}", operand=number)
+            raise ShapeInferenceError(
+                f"{self.opcode} has no operand {number}: it has {len(self.operands)}, numbered from 0",
+                operand=number,
+            )
         return self.operands[number]
 
     def array(self, number: int) -> Shape:
