@@ -222,6 +222,7 @@ RULE_ROWS: dict[str, RuleRow] = {
         "m123_copied_slices", "CopiedSlices", needs=(RuleNeeds(needs_optimized=True, backends="gpu"),)
     ),
     "M124": RuleRow("m124_layer_residuals", "LayerResiduals", needs=(RuleNeeds(needs_schedule=True),)),
+    "M125": RuleRow("m125_attention_scores", "AttentionScores", needs=(RuleNeeds(needs_schedule=True),)),
     "M131": RuleRow("m131_whole_at_once", "WholeAtOnce", needs=(RuleNeeds(needs_schedule=True),)),
     "S101": RuleRow("s101_unscheduled", "Unscheduled", is_default=False),
     "S105": RuleRow(

@@ -23,6 +23,8 @@ _FUSED = {
 _IN_BLOCKS = "a jax.lax.map over blocks of queries, each under jax.checkpoint"
 
 
+CHECKPOINT = "jax.checkpoint around the code that computes them:"
+"""The repair for arrays that are kept though they need not be; its price follows."""
 _SMALLER = 4
 """Minimum ratio of the array to all of them: most activations of a layer are not so much larger than its input."""
 _MOST = 32
@@ -39,14 +41,12 @@ class Origin:
     bytes: int
 
 
-def repair(origins: Iterable[Origin], context: Context) -> str:
-    """The repair for arrays that are kept though they need not be; its price follows."""
-    fused = _FUSED.get(context.backend, _IN_BLOCKS) if context.backend is not None else _IN_BLOCKS
-    attention = f", or for attention {fused}" if _are_of_attention(origins) else ""
-    return f"jax.checkpoint around the code that computes them{attention}:"
+def without_scores(backend: Backend | None) -> str:
+    """Attention that never writes all of its scores, in words."""
+    return _FUSED.get(backend, _IN_BLOCKS) if backend is not None else _IN_BLOCKS
 
 
-def _are_of_attention(origins: Iterable[Origin]) -> bool:
+def are_of_attention(origins: Iterable[Origin]) -> bool:
     """True if arrays may be the scores of attention and their exponentials: a batched matmul computes them."""
     parts = [part for origin in origins for one in origin.computed for part in parts_of(one)]
     return any(part.opcode == "exponential" for part in parts) and any(

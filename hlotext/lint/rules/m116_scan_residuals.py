@@ -13,7 +13,7 @@ from hlotext.lint.recomputing import MUCH_OF_PEAK, leaves_little, of_body
 from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.slots import backward_loops, handed_to, memory_of, stacks, taken_out
-from hlotext.lint.small_origins import repair, small_origin
+from hlotext.lint.small_origins import CHECKPOINT, are_of_attention, small_origin
 
 _MANY = 32
 """Iterations from which on what each of them keeps is out of proportion: of few, as of layers, it is an ordinary choice in a
@@ -84,7 +84,9 @@ def _of_few(rounds: Rounds, count: int, kept: dict[int, Instruction], context: C
     """Of layers only those values that much smaller ones would give again, such as the scores of attention."""
     found = {slot: small_origin(update, size_of(update.shape), context) for slot, update in kept.items()}
     origins = {slot: origin for slot, origin in found.items() if origin is not None}
-    if not origins:  # it has too few iterations: keeping values of each is normal
+    if not origins or are_of_attention(
+        origins.values()
+    ):  # it has too few iterations: keeping values of each is normal
         return None
     whole = sum(size_of(rounds.given[slot].shape) for slot in origins)
     largest = max(origins, key=lambda slot: size_of(rounds.given[slot].shape))
@@ -92,7 +94,7 @@ def _of_few(rounds: Rounds, count: int, kept: dict[int, Instruction], context: C
         rounds.given[largest],
         f"a scan of {count:,} iterations saves {byte_text(whole)} of intermediate values for its backward pass, which could "
         f"recompute those of each iteration from at most {byte_text(origins[largest].bytes)}",
-        f"{repair(origins.values(), context)} the backward pass recomputes them",
+        f"{CHECKPOINT} the backward pass recomputes them",
         whole - whole // count,
         is_held=True,
         spares={place: 1 - 1 / count for slot in origins for place in memory_of(rounds, slot)},

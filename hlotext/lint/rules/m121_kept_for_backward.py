@@ -9,7 +9,7 @@ from hlotext.analysis import byte_text, responsible_frame
 from hlotext.analysis.formatting import pluralize, seconds
 from hlotext.lint.held import Held, at_peak, function_of, least_held, written_in_main
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.small_origins import Origin, repair, small_origin
+from hlotext.lint.small_origins import CHECKPOINT, Origin, are_of_attention, small_origin
 from hlotext.lint.training import is_forward
 from hlotext.lint.wording import written
 
@@ -43,6 +43,10 @@ class KeptForBackward(Rule):
             ):
                 groups[function_of(held.filler)].append((held, origin))
         for (_, name), group in groups.items():
+            if are_of_attention(
+                origin for _, origin in group
+            ):  # they are scores of attention, of which M125 tells
+                continue
             first, origin = max(group, key=lambda pair: pair[0].bytes)
             # The backward pass needs one of each line at a time.
             needed = {responsible_frame(held.filler): held for held, _ in reversed(group)}.values()
@@ -53,13 +57,12 @@ class KeptForBackward(Rule):
             ):  # the peak would hardly be lower
                 continue
             again = context.prices.together(one for _, origin in group for one in origin.computed)
-            remedy = repair((origin for _, origin in group), context)
             yield Report(
                 first.filler,
                 f"{pluralize(len(group), 'array')} of {name.rpartition('.')[2] or 'the program'}, the largest "
                 f"{byte_text(first.bytes)} ({written(first.filler, first.index)}), are saved for the backward pass, which "
                 f"could recompute each from at most {byte_text(origin.bytes)}",
-                f"{remedy} the backward pass recomputes them, in about {seconds(again)}",
+                f"{CHECKPOINT} the backward pass recomputes them, in about {seconds(again)}",
                 sum(held.bytes for held in spared),
                 "kept",
                 is_held=True,

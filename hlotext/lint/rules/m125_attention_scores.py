@@ -1,0 +1,148 @@
+"""M125: the scores of attention, written to memory and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Backend, arrays_of, byte_text, memory_space
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.values.shape import Shape
+from hlotext.lint.helpers import size_of
+from hlotext.lint.products import Product, products
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.small_origins import without_scores
+from hlotext.lint.training import is_backward
+from hlotext.lint.values import elements_of, source
+from hlotext.lint.wording import sizes
+
+_MUCH = 0.1
+"""Part of the peak, or of the step, that they take, from which on another kernel is worth it."""
+_MOVED = traits.REARRANGES_ELEMENTS | traits.COPY_HALVES | {"convert"}
+
+
+@attrs.frozen(eq=False)
+class _Scores:
+    """Arrays with an element for each pair of a query and a key."""
+
+    product: Product
+    """That of queries and keys."""
+    elements: int
+    lengths: tuple[int, int]
+    """The number of queries and that of keys, the smaller first."""
+    products: list[Product]
+    """All that have a result of this form."""
+
+    def stacked(self, shape: Shape | None) -> int:
+        """The number of such arrays in an array: one, several that a loop stacks, or 0 for others."""
+        elements = elements_of(shape)
+        if shape is None or not elements or elements % self.elements:
+            return 0
+        less, more = self.lengths
+        found = [d for d in shape.dimensions if d in (less, more)]
+        return elements // self.elements if less in found and more in found and len(found) > 1 else 0
+
+
+class AttentionScores(Rule):
+    code = "M125"
+    name = "attention-scores"
+    title = "attention scores that are written to memory, which a fused kernel would never do"
+    waste = "held"
+    is_proved = False  # whether there is such a kernel for the case is for the author to say
+    is_trade = True
+    needs_schedule = True
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        found: dict[tuple[int, tuple[int, int]], _Scores] = {}
+        for product in products(context):
+            elements = product.batch * product.rows * product.columns
+            if product.batch > 1 and elements > product.batch * product.summed * (
+                product.rows + product.columns
+            ):
+                lengths = min(product.rows, product.columns), max(product.rows, product.columns)
+                found.setdefault(
+                    (elements, lengths), _Scores(product, elements, lengths, [])
+                ).products.append(product)
+        in_blocks = {
+            key for key, scores in found.items() if any(_is_in_blocks(one) for one in scores.products)
+        }
+        for key, scores in found.items():
+            if key not in in_blocks:  # a loop computes a block of them in each iteration
+                yield from _report(scores, context)
+
+
+def _is_in_blocks(product: Product) -> bool:
+    """True if a matmul reads a part of an array at a place that iterations count, or what they hand on; a backward pass reads
+    what the forward pass stacked, layer by layer."""
+    if is_backward(product.dot):
+        return False
+    for operand in product.operands:
+        one = source(operand, _MOVED).instruction
+        is_state = one.opcode == "get-tuple-element" and one.operands[0].opcode == "parameter"
+        if is_state or one.opcode in traits.SLICES - {"slice"}:
+            return True
+    return False
+
+
+def _report(scores: _Scores, context: Context) -> Iterator[Report]:
+    exponentials = context.census.by_opcode.get("exponential", ())
+    is_softmax = any(scores.stacked(one.shape) == 1 for one in exponentials)
+    readers = (operand.instruction.shape for product in products(context) for operand in product.operands)
+    if not is_softmax or not any(
+        map(scores.stacked, readers)
+    ):  # no softmax of its results is multiplied by values
+        return
+    # Loops, calls and asynchronous operations have arrays of their own for what is written in place.
+    arrays = {
+        (one, tuple(index)): size_of(array)
+        for one in context.census.instructions
+        for index, array in arrays_of(one.shape)
+        if scores.stacked(array) and memory_space(array) == 0
+    }
+    touching = [
+        one
+        for one in context.graph.sequential_instructions()
+        if any(_in_memory(scores, each) for each in (one, *one.operands))
+    ]
+    if not touching:  # they are not written to memory
+        return
+    saved = context.saved_peak(dict.fromkeys(arrays, 1.0)) or 0
+    seconds = sum(_spared(one, scores, context) for one in touching)
+    if context.backend is Backend.CPU:  # blocks of queries are no faster there
+        seconds = 0.0
+    if (
+        saved < _MUCH * (context.peak or saved) or not context.is_scarce(saved)
+    ) and seconds < _MUCH * context.prices.step:  # they take little of the peak, and of the step
+        return
+    yield Report(
+        scores.product.dot,
+        f"the scores of attention, {sizes(scores.product.dot.shape)}, are written to memory and read again, in arrays of up "
+        f"to {byte_text(max(arrays.values()))}",
+        f"use {without_scores(context.backend)}, which holds a block of the scores at a time and skips those that a causal "
+        "mask excludes",
+        seconds=seconds or None,
+        peak_bytes=saved,
+        is_at_most=True,
+        cause=f"scores of {scores.lengths}",
+    )
+
+
+def _in_memory(scores: _Scores, one: Instruction) -> bool:
+    return any(scores.stacked(array) and memory_space(array) == 0 for _, array in arrays_of(one.shape))
+
+
+def _spared(one: Instruction, scores: _Scores, context: Context) -> float:
+    """Seconds that all runs of an operation would take less if scores were not in memory."""
+    least = context.prices.own_least.get(one)
+    if least is None or not least.working:
+        return 0.0
+    size = 0.0
+    for each in {*one.operands, one}:
+        for _, array in arrays_of(each.shape):
+            count = scores.stacked(array)
+            if count and memory_space(array) == 0:
+                size += size_of(array) / count
+    then = max(least.compute or 0.0, (least.memory or 0.0) - context.prices.reading(size))
+    return context.prices.seconds(one) * max(0.0, 1 - then / least.working)
