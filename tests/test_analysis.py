@@ -11,6 +11,7 @@ import pytest
 import hlotext as hlo
 from hlotext import analysis, cost, memory
 from hlotext.analysis.equal_computations import equal_computations
+from hlotext.analysis.origins import is_neighbors
 from tests import support
 
 COLLECTIVES = """HloModule m, num_partitions=8
@@ -209,3 +210,46 @@ ENTRY e {
     frames = {i.name: analysis.responsible_frame(i) for i in module.entry}
     lines = {name: frame.line if frame is not None else None for name, frame in frames.items()}
     assert lines == {"x": 3, "before": 3, "y": 3, "after": 3, "z": 4, "alone": None, "t": 4}
+
+
+def test_a_contraction_without_frames_is_told_by_its_user() -> None:
+    """Its operands are computed by other lines. That the line is only near is said; a copy belongs to what it copies."""
+    module = hlo.parse(
+        """HloModule m
+
+FileNames
+1 "a.py"
+
+FunctionNames
+1 "f"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=1 end_column=1}
+2 {file_name_id=1 function_name_id=1 line=4 end_line=4 column=1 end_column=1}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
+fused {
+  p = f32[4,4]{1,0} parameter(0)
+  ROOT inner = f32[4,4]{1,0} dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+ENTRY e {
+  x = f32[4,4]{1,0} parameter(0)
+  y = f32[4,4]{1,0} negate(x), metadata={op_name="y" stack_frame_id=1}
+  held = f32[4,4]{1,0} copy(y)
+  made = f32[4,4]{1,0} fusion(held), kind=kOutput, calls=fused
+  z = f32[4,4]{1,0} abs(made), metadata={op_name="z" stack_frame_id=2}
+  own = f32[4,4]{1,0} dot(z, z), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="o" stack_frame_id=1}
+  ROOT t = (f32[4,4]{1,0}) tuple(own)
+}
+"""
+    )
+    found = {one.name: one for computation in module.computations for one in computation}
+    told = {}
+    for name in ("held", "inner", "own"):
+        frame = analysis.responsible_frame(found[name])
+        told[name] = (frame.line if frame is not None else None, is_neighbors(found[name]))
+    assert told == {"held": (3, False), "inner": (4, True), "own": (3, False)}

@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis.communication import chain_of, largest_operand, results_of_chains
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.frames import StackFrame
 
 _MOST_STEPS = 32
@@ -89,7 +90,7 @@ class SourceLocations:
 
 def responsible_frame(instruction: Instruction) -> StackFrame | None:
     """Returns the innermost Python frame responsible for an instruction, or None if unknown."""
-    cause = _cause(instruction)
+    cause, _ = _cause(instruction)
     return cause.innermost_frame if cause is not None else None
 
 
@@ -98,25 +99,35 @@ def responsible_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
 
     A combined collective has the frames of the producer of its largest operand. Any other instruction has the first found
     of its own frames, those of the computation that it wraps, of the nearest producer along its first operands, of the
-    nearest user, and of the enclosing call.
+    nearest user, and of the enclosing call; for a contraction the nearest user comes before the producers, which are
+    other lines.
     """
-    cause = _cause(instruction)
+    cause, _ = _cause(instruction)
     return cause.frames if cause is not None else ()
 
 
-def _cause(instruction: Instruction) -> Instruction | None:
-    """The instruction whose frames are those that another is there for."""
+def is_neighbors(instruction: Instruction) -> bool:
+    """Returns True if the responsible frame of a contraction is that of an instruction next to it, and only near its own."""
+    return _cause(instruction)[1]
+
+
+def _cause(instruction: Instruction) -> tuple[Instruction | None, bool]:
+    """The instruction whose frames are those that another is there for; whether a contraction only has a neighbor's."""
     if found := collective_cause(instruction):
-        return found
+        return found, False
+    computes = instruction.opcode in traits.CONTRACTIONS
+    steps = ("user_view", "operands") if computes else ("operands", "user_view")
     for _ in range(_MOST_CALLS):
-        if found := _inside(instruction) or _around(instruction):
-            return found
+        if found := _inside(instruction):
+            return found, False
+        if found := _around(instruction, steps):
+            return found, computes
         home = instruction.computation
         caller = next(iter(home.callers), None) if home is not None else None
         if caller is None:
             break
         instruction = caller
-    return None
+    return None, False
 
 
 def collective_cause(instruction: Instruction) -> Instruction | None:
@@ -173,9 +184,9 @@ def _inside(instruction: Instruction) -> Instruction | None:
     return None
 
 
-def _around(instruction: Instruction) -> Instruction | None:
-    """The nearest instruction with frames before, or else behind, along the values."""
-    for step in ("operands", "user_view"):
+def _around(instruction: Instruction, steps: tuple[str, ...]) -> Instruction | None:
+    """The nearest instruction with frames along the values, in the order of these directions."""
+    for step in steps:
         seen, level = {instruction}, [instruction]
         while level and len(seen) <= _MOST_NEIGHBOURS:
             near = itertools.chain.from_iterable(getattr(node, step) for node in level)

@@ -84,6 +84,8 @@ class Finding(Value):
     """Name of the module; empty if unknown."""
     frame: StackFrame | None = attrs.field(default=None, kw_only=True)
     """The responsible Python frame, set by the linter, or None if unknown."""
+    is_frame_near: bool = attrs.field(default=False, kw_only=True)
+    """True if the text has no frame of the instruction itself, and `frame` is that of an instruction next to it."""
     checkout: tuple[str, int] | None = attrs.field(default=None, kw_only=True)
     """File, relative to the source root, and line of the responsible Python code, or None if unknown."""
     bytes: int | None = attrs.field(default=None, kw_only=True)

@@ -10,6 +10,7 @@ import attrs
 
 from hlotext import proto
 from hlotext.analysis import census, responsible_frame, responsible_frames
+from hlotext.analysis.origins import is_neighbors
 from hlotext.findings.errors import Severity
 from hlotext.findings.failures import INTERNAL, NOWHERE, failure
 from hlotext.findings.finding import Facts, Finding, FindingList, RepairOutcome
@@ -347,6 +348,7 @@ def _finding(rule: Rule, report: Report, context: Context, file: str) -> Finding
         rule=rule.name,
         module=module.name,
         frame=responsible_frame(origin) if origin is not None else None,
+        is_frame_near=origin is not None and is_neighbors(origin),
         checkout=context.checkout.place(responsible_frames(origin) if origin is not None else ())
         if context.checkout is not None
         else None,

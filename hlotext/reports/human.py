@@ -113,7 +113,7 @@ def _lines(finding: Finding, with_origin: bool) -> list[str]:
     if facts.op_name:
         out.append(f"  op_name: {escape.line(facts.op_name)}")
     if finding.frame is not None:
-        out.append(f"  from: {escape.line(str(finding.frame))}")
+        out.append(f"  {'near' if finding.is_frame_near else 'from'}: {escape.line(str(finding.frame))}")
     if costs := _costs(finding):
         out.append(f"  {costs}")
     if finding.what_if is not None:
@@ -176,7 +176,7 @@ def coloured(finding: Finding, with_origin: bool = False, width: int | None = No
     return text
 
 
-_SOUGHT = ("  saves: ", "  from: ")
+_SOUGHT = ("  saves: ", "  from: ", "  near: ")
 """Beginnings of the lines that one looks for first."""
 
 
