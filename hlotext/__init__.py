@@ -282,7 +282,7 @@ def _data(place: str | os.PathLike[str] | bytes | IO[str] | IO[bytes]) -> tuple[
     if isinstance(place, str) and _text_or_path(place) == "text" and not _exists(place):
         raise inputs.InputError("this is text, not a path; use hlotext.parse(text)")
     if isinstance(place, str | os.PathLike) and os.path.isdir(place):
-        raise inputs.InputError(f"{os.fspath(place)} is a directory: hlotext.dumps.open reads a dump folder")
+        raise inputs.InputError(f"{os.fspath(place)} is a folder: hlotext.dumps.open reads a dump folder")
     data, name = (
         (inputs.unpack(place, "<bytes>"), "<bytes>") if isinstance(place, bytes) else inputs.read_data(place)
     )

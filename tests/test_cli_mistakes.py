@@ -49,6 +49,16 @@ CONTENTS = {
     "QUOTED": b"".join(b"> " + line + b"\n" for line in STEP.splitlines()),
     "NOFIELD": b'{"hloModule": {"nam": "x"}}',
     "LINES": b"".join(STEP.splitlines(keepends=True)[3:5]),
+    "WRONGSHAPE": STEP.replace(b"negate.5 = f32[4]", b"negate.5 = f32[5]"),
+    "UTF16BE": "HloModule m\n".encode("utf-16-be"),
+    "SETTINGS": b"replica_count: 1\nnum_partitions: 1\n",
+    "MESSAGE": b"device_info {\n  threads_per_block_limit: 1024\n}\n",
+    "TWO": STEP + STEP.replace(b"HloModule m", b"HloModule m2"),
+    "MISSPELT": STEP.replace(b"negate(", b"negat("),
+    "SHARE": b"[tool.hlotext.lint]\nwarn = 5\n",
+    "OPTION": b"[tool.hlotext.lint]\nfail_on = 'warnings'\n",
+    "TOOL": b"[tool.hlotxt.lint]\nselect = ['C101']\n",
+    "YAML": b"lint:\n  select: C101\n",
     "CUT": STEP[: STEP.rindex(b"f32") + 2],
 }
 FOLDERS = ("FOLDER", "NONE", "MODULES", "CLOSED")

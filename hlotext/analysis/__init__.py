@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hlotext.analysis.backend import Backend, backend_of, is_optimized
     from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
     from hlotext.analysis.census import Census, census
-    from hlotext.analysis.chip_choice import ChipChoice, chip_or_default, choose_chip
+    from hlotext.analysis.chip_choice import ChipChoice, chip_or_default, choose_chip, other_platform
     from hlotext.analysis.communication import Communication, Interconnect, communications
     from hlotext.analysis.devices import (
         CollectiveGroupMode,
@@ -63,7 +63,7 @@ else:
         backend=("Backend", "backend_of", "is_optimized"),
         call_graph=("CallEdge", "CallGraph", "call_graph"),
         census=("Census", "census"),
-        chip_choice=("ChipChoice", "chip_or_default", "choose_chip"),
+        chip_choice=("ChipChoice", "chip_or_default", "choose_chip", "other_platform"),
         communication=("Communication", "Interconnect", "communications"),
         devices=("Devices", "CollectiveGroupMode", "devices_of", "participant_groups", "shardings_of"),
         facts=("fact",),
@@ -137,6 +137,7 @@ __all__ = [
     "memory_space",
     "mesh_of",
     "most_trips",
+    "other_platform",
     "parse_mesh",
     "participant_groups",
     "propagated",

@@ -52,6 +52,18 @@ class ChipChoice:
         return self.chip.name
 
 
+def other_platform(module: Module, chip: Chip) -> str:
+    """Returns a sentence about a module that was compiled for another platform than the chip's; empty if it was not."""
+    own = backend_of(module)
+    if own is None or own is chip.backend:
+        return ""
+    fitting = ", ".join(one.name for one in CHIPS.values() if one.backend is own)
+    return (
+        f"the module was compiled for {own.name}, but {chip.name} is a {chip.backend.name}: only a rough comparison; for "
+        f"{own.name} there is --chip {fitting}"
+    )
+
+
 def choose_chip(
     module: Module, given: Chip | None = None, named: Chip | None = None, backend: Backend | None = None
 ) -> ChipChoice | None:

@@ -11,12 +11,12 @@ from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.bugreport.private import Leak, leaks
-    from hlotext.bugreport.report import BugReport, BugReportError, make
+    from hlotext.bugreport.report import BugReport, BugReportError, CommandNotFoundError, make
 
 __getattr__ = lazy_submodules(
     __name__,
     private=("Leak", "leaks"),
-    report=("BugReport", "BugReportError", "make"),
+    report=("BugReport", "BugReportError", "CommandNotFoundError", "make"),
 )
 
-__all__ = ["BugReport", "BugReportError", "Leak", "leaks", "make"]
+__all__ = ["BugReport", "BugReportError", "CommandNotFoundError", "Leak", "leaks", "make"]

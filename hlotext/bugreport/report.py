@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -44,6 +45,10 @@ class BugReportError(ValueError):
 
     def __reduce__(self) -> tuple[type[BugReportError], tuple[str, tuple[Leak, ...]]]:
         return type(self), (str(self), self.leaks)
+
+
+class CommandNotFoundError(BugReportError):
+    """Raised if the command does not exist."""
 
 
 @attrs.frozen
@@ -264,8 +269,9 @@ def _status(script: str, timeout: float) -> int:
         except subprocess.TimeoutExpired:
             return 0
         if done.returncode == _NOT_FOUND:
-            raise BugReportError(
-                "the command cannot be run: " + done.stderr.decode("utf-8", "replace").strip()[-200:]
+            said = done.stderr.decode("utf-8", "replace").strip()[-200:]
+            raise CommandNotFoundError(
+                "the command cannot be run: " + re.sub(r"\A\S*: (?:line )?\d+: ", "", said)
             )
         return done.returncode
 

@@ -20,7 +20,7 @@ from hlotext.cli.command_line import note_words, pasted, refuse_slips
 from hlotext.cli.usage import usage_message
 from hlotext.findings import escape
 from hlotext.ir import gc_control
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, nearest, suggestion
 from hlotext.schemas.command_table import COMMANDS, FORMER, GROUPS, OTHER_NAMES, QUESTIONS, current
 from hlotext.syntax.source import inputs
 
@@ -206,6 +206,7 @@ class _Commands(CommandGroup):
         if sys.stdout is None:
             click.echo("hlotext: standard output is closed", err=True)
             ctx.exit(UNREADABLE)
+        _say_unknown_variables()
         try:
             if sys.stdout.isatty() and not ctx.params.get("no_pager"):
                 from hlotext.cli.pager import paged
@@ -225,6 +226,10 @@ class _Commands(CommandGroup):
             click.echo("hlotext: out of memory", err=True)
             ctx.exit(UNREADABLE)
         except OSError as error:
+            if isinstance(error, FileNotFoundError) and error.filename is None and not _has_folder():
+                _refuse(
+                    ctx, error, "the current folder no longer exists; change to one that does, as with `cd ~`"
+                )
             if isinstance(error, PermissionError) and error.filename is not None:
                 _refuse(ctx, error, f"{error.filename} cannot be read: {error.strerror}")
             if error.errno not in _UNWRITABLE or error.filename is not None:
@@ -247,6 +252,29 @@ class _Commands(CommandGroup):
                 _refuse(ctx, error, str(error))
             _internal(ctx, error)
         return result
+
+
+_PREFIX = "HLOTEXT_"
+_VARIABLES = (DEBUG_VARIABLE, inputs.LIMIT_VARIABLE, "HLOTEXT_FOLLOW_LINKS", gc_control.VARIABLE)
+
+
+def _say_unknown_variables() -> None:
+    """Says which variables of the environment look like settings of hlotext, and are none."""
+    for name in sorted(os.environ):
+        if name.startswith(_PREFIX) and name not in _VARIABLES:
+            near = nearest(name.removeprefix(_PREFIX), [one.removeprefix(_PREFIX) for one in _VARIABLES])
+            meant = suggestion(f"{_PREFIX}{one}" for one in near)
+            if meant:
+                click.echo(f"hlotext: {escape.line(name)} is no variable of hlotext; {meant}", err=True)
+
+
+def _has_folder() -> bool:
+    """False if the current folder was removed."""
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
 
 
 def _usage_text(error: click.UsageError) -> str:

@@ -40,6 +40,8 @@ _DISABLE = "xla_disable_hlo_passes"
 )
 @click.option(
     "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
     default=600.0,
     show_default=True,
     help="Time limit per run, in seconds; a timeout counts as a failure.",

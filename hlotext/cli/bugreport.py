@@ -9,7 +9,7 @@ import click
 
 import hlotext as hlo
 from hlotext import bugreport, messages
-from hlotext.cli.common import NotFound, Unreadable, is_folder, read, say, write_file
+from hlotext.cli.common import NotFound, Unreadable, is_folder, read, refuse_missing, say, write_file
 from hlotext.cli.folders import chosen
 from hlotext.cli.output import output
 from hlotext.dumps.storage import is_archive
@@ -38,8 +38,22 @@ from hlotext.syntax.source.inputs import decode, read_data, several
 )
 @click.option("--keep-constants", is_flag=True, help="Keep the constants of the module.")
 @click.option("--no-flags", is_flag=True, help="Do not set XLA_FLAGS.")
-@click.option("--timeout", default=60.0, show_default=True, help="Time limit per run of COMMAND, in seconds.")
-@click.option("--max-tests", default=500, show_default=True, help="Maximum number of runs of COMMAND.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=60.0,
+    show_default=True,
+    help="Time limit per run of COMMAND, in seconds.",
+)
+@click.option(
+    "--max-tests",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=500,
+    show_default=True,
+    help="Maximum number of runs of COMMAND.",
+)
 @click.option("--yes", is_flag=True, help="Write without asking.")
 def command(
     path: str,
@@ -71,6 +85,7 @@ def command(
     Exit status: 0 written, 1 COMMAND does not fail, or not with the anonymized module, 2 usage error or unreadable
     input.
     """
+    refuse_missing(map(str, include))
     try:
         found = bugreport.make(
             _source(path, module),
@@ -82,6 +97,8 @@ def command(
             timeout=timeout,
             max_tests=max_tests,
         )
+    except bugreport.CommandNotFoundError as error:
+        raise Unreadable(str(error)) from None
     except bugreport.BugReportError as error:
         raise NotFound(str(error)) from None
     except hlo.InputError as error:

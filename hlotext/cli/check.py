@@ -53,10 +53,18 @@ def command(
       hlotext check --format github reproducers/*.hlo
       ssh host cat dump.txt | hlotext check -
 
-    Exit status: 0 success (notes count with --strict only), 1 errors or warnings, 2 usage error or unreadable files.
+    Exit status: 0 success (notes count with --strict only), 1 errors or warnings, 2 usage error, unreadable files, or text
+    that is not HLO. The other commands exit with 2 for HLO text with syntax errors too.
     """
     findings = FindingsOutput(output_format, quiet, output_file, exit_zero, limit, strict)
     inputs = Inputs(files, with_errors=True, which=which)
+    is_unreadable = False
     for place, result in inputs:
         read_problems(result, place, findings)
-    findings.finish(inputs)
+        is_foreign = any(one.code == _FOREIGN for one in result.diagnostics)
+        is_unreadable = is_unreadable or (is_foreign and not any(one.computations for one in result.modules))
+    findings.finish(inputs, is_unreadable=is_unreadable)
+
+
+_FOREIGN = "X123"
+"""Code of text that is not HLO."""

@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 
 import click
 
-from hlotext.analysis import ChipChoice, SourceLocation, chips
+from hlotext.analysis import ChipChoice, SourceLocation, backend_of, chips, other_platform
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.formatting import format_count, format_percent, seconds
-from hlotext.cli.common import Unreadable
+from hlotext.cli.common import Unreadable, say
 from hlotext.cli.listing import Shown
 from hlotext.cost import Cost, TargetCosts, TpuCost, read_costs
+from hlotext.ir.nodes.module import Module
 
 __all__ = [
     "COSTS",
@@ -86,6 +87,21 @@ def chip_of(name: str) -> Chip:
         text = _text(name)
         return told(lambda: chips.read_chip(text, name))
     return told(lambda: chips.chip(name))
+
+
+def say_other_platform(place: str, module: Module, chip: Chip) -> None:
+    """Says that a module was compiled for another platform than that of the chip that is asked for."""
+    if told := other_platform(module, chip):
+        say(f"{place}: {told}")
+
+
+def refuse_other_platform(place: str, module: Module, platform: str | None) -> None:
+    """For `--platform`, whose rules hold for its own modules only. Raises Unreadable for one of another platform."""
+    own = backend_of(module)
+    if platform is not None and own is not None and own.value != platform:
+        raise Unreadable(
+            f"{place}: the module is for {own.value}, not for {platform}; leave out --platform {platform}"
+        )
 
 
 def with_set(chip: Chip, figures: tuple[str, ...]) -> Chip:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 import click
@@ -81,10 +81,13 @@ def options_of(command: click.Command) -> dict[str, click.Option]:
 
 def refuse_slips(ctx: click.Context, command: click.Command, words: Sequence[str]) -> None:
     """Refuses what click would accept, for a command in a context of its own. Raises UsageError."""
-    if command.ignore_unknown_options and "--" not in words:
+    is_mixed = bool(command.context_settings.get("ignore_unknown_options"))
+    if is_mixed and "--" not in words:
         return  # where another program's command begins is not known
     known = options_of(command)
     given = split(command, words)
+    if is_mixed:
+        _refuse_unknown(ctx, known, words[: words.index("--")], given)
     values = {value for _, _, value in given.options}
     for word in words[: words.index("--")] if "--" in words else words:
         long = f"-{word.partition('=')[0]}"
@@ -105,6 +108,17 @@ def refuse_slips(ctx: click.Context, command: click.Command, words: Sequence[str
             _refuse_output(ctx, spelling, value, given.positional)
     if given.positional.count("-") > 1:
         ctx.fail("standard input (-) can be read once; save it to a file to give it twice")
+
+
+def _refuse_unknown(
+    ctx: click.Context, known: Mapping[str, click.Option], words: Sequence[str], given: CommandLine
+) -> None:
+    """Refuses options before `--` that click would hand on to the other program. Raises NoSuchOption."""
+    values = {value for _, _, value in given.options}
+    for word in words:
+        name = word.partition("=")[0] if word.startswith("--") else word[:2]
+        if word.startswith("-") and word != "-" and name not in known and word not in values:
+            raise click.NoSuchOption(name, ctx=ctx)
 
 
 def _refuse_output(ctx: click.Context, option: str, path: str, inputs: Sequence[str]) -> None:

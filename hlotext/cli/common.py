@@ -198,12 +198,14 @@ def _complain(text: str) -> None:
     click.echo(text, err=not (is_held() and sys.stderr.isatty()))
 
 
-def read(place: str | ModuleFile, *, with_errors: bool = False, is_whole: bool = False) -> hlo.ParseResult:
+def read(
+    place: str | ModuleFile, *, with_errors: bool = False, is_whole: bool = False, with_notes: bool = False
+) -> hlo.ParseResult:
     """The modules of a path, of `-` or of a file of a dump folder, with notes on what this release does not know.
 
     Other forms of a program are converted (`hlotext.proto.held`). Raises Unreadable, for text that is no HLO only unless the
-    caller wants to say its errors itself; to such a caller StableHLO is text that is no HLO. `is_whole`: also for text
-    that is cut before its entry.
+    caller wants to say its errors itself (`with_notes`: its notes only); to such a caller StableHLO is text that is no HLO.
+    `is_whole`: also for text that is cut before its entry.
     """
     where: dict[str, Any] = {"file": place if isinstance(place, str) else place.label}
     try:
@@ -224,6 +226,8 @@ def read(place: str | ModuleFile, *, with_errors: bool = False, is_whole: bool =
         is_named = isinstance(error, ImportError) or where["file"] in str(error)
         raise Unreadable(str(error) if is_named else f"{where['file']}: {error}", where=where) from None
     result = hlo.parse_tolerant(source.text, name=source.name)
+    if not (with_errors or with_notes):
+        say_misspelled(result.diagnostics)
     for diagnostic in result.diagnostics:
         if diagnostic.severity is hlo.Severity.ERROR and not with_errors:
             diagnostic = _first_error(source) or diagnostic
@@ -233,6 +237,21 @@ def read(place: str | ModuleFile, *, with_errors: bool = False, is_whole: bool =
         for module in result.modules:
             (refuse_missing_entry if is_whole else say_assumed_entry)(name, module)
     return result
+
+
+def say_misspelled(notes: Iterable[hlo.Diagnostic]) -> None:
+    """Says which names of a text are probably misspelled, one of each: figures of it are wrong or incomplete."""
+    said: dict[str, str] = {}
+    for note in notes:
+        if note.code in UNKNOWN_NAMES and note.help.startswith("did you mean"):
+            said.setdefault(f"{note.code} {note.message}", note.brief)
+    for line in list(said.values())[:_MOST_MISSPELLED]:
+        say(line)
+
+
+UNKNOWN_NAMES = frozenset({"X201", "X202", "X203", "X204"})
+"""Codes of names that this release does not know."""
+_MOST_MISSPELLED = 3
 
 
 def _first_error(source: hlo.Source) -> hlo.Diagnostic | None:
@@ -318,7 +337,7 @@ def refuse_missing(places: Iterable[str]) -> None:
 
     Raises Unreadable for one such path, Exit if several are reported.
     """
-    missing = [place for place in places if place != "-" and not os.path.lexists(place)]
+    missing = [place for place in places if place != "-" and not _exists(place)]
     errors = [Unreadable(_missing_text(place), where={"file": place}) for place in missing]
     if len(errors) == 1:
         raise errors[0]
@@ -328,10 +347,25 @@ def refuse_missing(places: Iterable[str]) -> None:
         raise click.exceptions.Exit(UNREADABLE)
 
 
+def _exists(place: str) -> bool:
+    """False for what is certainly not there; of what may not be looked at, reading says why."""
+    try:
+        os.lstat(place)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
+
+
 def _missing_text(place: str) -> str:
     said = str(input_files.missing(place))
-    meant = "" if "; " in said or ": " in said else path_meant(click.get_current_context(silent=True), place)
-    return f"{said}; {meant}" if meant else said
+    meant = (
+        path_meant(click.get_current_context(silent=True), place) if said.startswith(f"{place} does") else ""
+    )
+    if meant and (" joined " in meant or " separated " in meant or not re.search("[;:] ", said)):
+        return f"{place} does not exist; {meant}"
+    return said
 
 
 class Inputs:
@@ -398,7 +432,7 @@ class Inputs:
             path = text if isinstance(text, str) else text.real_path
             if size >= LEAST_LAZY and path is not None and (found := _used_lazily(path, use)) is not None:
                 return found
-            result = read(text)
+            result = read(text, with_notes=True)
             return use(result.modules), [note.brief for note in result.diagnostics]
 
         return self._each(read_and_use)

@@ -13,6 +13,7 @@ from hlotext.cli.convert_trace import trace_data
 from hlotext.cli.output import emit
 from hlotext.cli.show_trace import NO_MODULES
 from hlotext.findings.errors import brief
+from hlotext.ir.spelling import did_you_mean
 from hlotext.syntax.source.inputs import is_binary, is_foreign, is_json, read_data
 
 _TEXT, _PROTO, _JSON, _TRACE = "text", "proto", "json", "trace-events"
@@ -157,9 +158,11 @@ def _module(file: str, name: str | None) -> hlo.Module:
         found = modules = hlo.proto.read_modules(data, label)
         names = list(modules.names) if len(modules) > 1 else [module.name for module in found]
     elif file.endswith(".json") or is_json(data):
-        found = hlo.proto.read_modules(
-            hlo.proto.from_json(data if isinstance(data, str) else data.decode("utf-8", "replace")), label
-        )
+        text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+        try:
+            found = hlo.proto.read_modules(hlo.proto.from_json(text), label)
+        except hlo.ProtoError as error:
+            raise Unreadable(str(error) if error.file_name else f"{label}: {error}") from None
         names = [module.name for module in found]
     else:
         found = hlo.parse_all(data, name=label)
@@ -172,7 +175,8 @@ def _module(file: str, name: str | None) -> hlo.Module:
             listed = ", ".join(names[number] for number in chosen[:10])
             raise Unreadable(f"{label} has several modules {name}; choose one of {listed}")
         if not chosen:
-            raise Unreadable(f"{label} has no module {name}, but {', '.join(names[:10])}")
+            meant = did_you_mean(name, names) or f"its modules are {', '.join(names[:10])}"
+            raise Unreadable(f"{label} has no module {name}; {meant}")
         return found[chosen[0]]
     if not found:
         raise Unreadable(f"{label}: {NO_MODULES}" if is_binary(data) else f"{label} contains no module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hlotext as hlo
 from hlotext import cost, memory
 from hlotext.analysis import choose_chip
-from hlotext.cli.chip_options import chip_of
+from hlotext.cli.chip_options import chip_of, say_other_platform
 from hlotext.cli.common import NotFound, Unreadable, say
 from hlotext.cli.cost_time import mesh_named
 from hlotext.dumps.texts import compilation_beside
@@ -18,7 +18,10 @@ from hlotext.thunks import with_kernels_named
 
 def trace_data(module: hlo.Module, file: str, chip: str | None, trace: str | None) -> bytes:
     """The gzipped events. Raises Unreadable where the chip is not known, or the trace does not hold the module."""
-    choice = choose_chip(module, chip_of(chip) if chip is not None else None)
+    given = chip_of(chip) if chip is not None else None
+    if given is not None:
+        say_other_platform(file, module, given)
+    choice = choose_chip(module, given)
     if choice is None:
         raise Unreadable(f"{file}: the module does not name its chip; set --chip NAME (v5e, h100, ...)")
     try:

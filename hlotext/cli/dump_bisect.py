@@ -46,7 +46,14 @@ _SHOWN = ("wrong", "precision", "not run")
     help="Relative tolerance per element.  [default: 0.01, without floats narrower than f32 0.001]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random arguments.")
-@click.option("--timeout", default=120.0, show_default=True, help="Time limit per module, in seconds.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=120.0,
+    show_default=True,
+    help="Time limit per module, in seconds.",
+)
 @click.option(
     "--reduce",
     "target",

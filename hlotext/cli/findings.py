@@ -13,7 +13,7 @@ import click
 import hlotext as hlo
 from hlotext import reports
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
-from hlotext.cli.common import Inputs, say, write_file
+from hlotext.cli.common import UNKNOWN_NAMES, Inputs, say, write_file
 from hlotext.cli.help_rule import RULES
 from hlotext.cli.json_output import json_text
 from hlotext.cli.output import echo, emit_report, is_colourful, terminal_width
@@ -110,15 +110,12 @@ class FindingsOutput:
             raise click.exceptions.Exit(FOUND)
 
 
-_UNKNOWN_NAMES = frozenset({"X201", "X202", "X203", "X204"})
-
-
 def _weighed(finding: hlo.Diagnostic) -> hlo.Diagnostic:
     """The finding; a warning instead of a note for an unknown name that is close to a known one.
 
     New names of XLA are tolerated, but `addd` is a misspelling, which XLA rejects.
     """
-    if finding.code not in _UNKNOWN_NAMES or not finding.help.startswith("did you mean"):
+    if finding.code not in UNKNOWN_NAMES or not finding.help.startswith("did you mean"):
         return finding
     return attrs.evolve(finding, severity=hlo.Severity.WARNING)
 

@@ -19,6 +19,8 @@ _LISTED = 5
 
 def opened(path: str) -> dumps.DumpFolder:
     """A dump folder with at least one compilation. Raises Unreadable."""
+    if path == "-":
+        raise Unreadable("- is standard input, which is no folder; save the archive to a file")
     refuse_missing([path])
     try:
         folder = dumps.open(path)

@@ -25,6 +25,7 @@ from hlotext.tables import queries
 from hlotext.tables.schema import TABLES
 
 COMMAND = "command"
+_COLUMN = "column"
 _RULE = "rule"
 _PAGES = frozenset({"opcode", "pass", _RULE})
 """Kinds with a page of their own, `hlotext help KIND NAME`."""
@@ -65,11 +66,21 @@ _ALL = "`hlotext help --help` lists the kinds of names"
 
 def meant(word: str) -> str:
     """The suggestion of the help on a name, for a word that may be one of another kind or nearly one; may be empty."""
-    names = (
-        [word] if kinds_of(word) else nearest(word, [name for names in _NAMES.values() for name in names()])
-    )
+    known = [name for kind, names in _NAMES.items() if kind != _COLUMN for name in names()]
+    names = [word] if kinds_of(word) else nearest(word, known) or columns_like(word, _NAMES[_COLUMN]())
     shown = " or ".join(f"`hlotext help {name}` ({kinds_of(name)[0]})" for name in dict.fromkeys(names))
     return f"did you mean {shown}?" if shown else ""
+
+
+def columns_like(word: str, known: Collection[str]) -> list[str]:
+    """The column that a word is a slip of. There are hundreds, so that two letters of three are no reason to name one."""
+    import difflib
+
+    return difflib.get_close_matches(word, known, 1, _SLIP)
+
+
+_SLIP = 0.75
+"""Similarity of a word to the column that it is a slip of."""
 
 
 def has_page(word: str) -> bool:
@@ -88,7 +99,8 @@ def _show_command(ctx: click.Context, path: Sequence[str]) -> None:
     found = outer.command
     for word in path:
         if not isinstance(found, click.Group):
-            outer.fail(f"{outer.command_path} has no commands")
+            told = f"; {meant(word)}" if kinds_of(word) else ""
+            outer.fail(f"{outer.command_path} has no command {word}{told}")
         inner = found.get_command(outer, word)
         if inner is None:
             outer.fail(
@@ -145,7 +157,7 @@ _NAMES: dict[str, Callable[[], Collection[str]]] = {
     "chip": lambda: CHIPS,
     "SQL query": queries.names,
     "SQL table": lambda: TABLES,
-    "column": lambda: _columns().keys() | _sql_columns().keys(),
+    _COLUMN: lambda: _columns().keys() | _sql_columns().keys(),
 }
 
 

@@ -14,8 +14,7 @@ from hlotext.cli.common import FORMAT, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import output
 from hlotext.cli.usage import named_elsewhere
-from hlotext.ir.spelling import did_you_mean
-from hlotext.rewrite.passes import Pass, all_passes
+from hlotext.rewrite.passes import Pass, all_passes, pass_meant
 from hlotext.rewrite.passes.agreement import AGREEMENT, DATE, NEWEST, NEWEST_AGREEMENT, NEWEST_DATE, Agreement
 
 
@@ -37,7 +36,7 @@ def command(name: str | None, output_format: str) -> None:
     """
     passes = all_passes()
     if name is not None and name not in passes:
-        meant = named_elsewhere(name) or did_you_mean(name, passes) or "`hlotext help pass` lists all"
+        meant = named_elsewhere(name) or pass_meant(name)
         raise click.UsageError(f"no pass {name}; {meant}")
     if output_format == "json":
         write_json({"passes": [_as_json(kind) for kind in passes.values() if name in (None, kind.name)]})

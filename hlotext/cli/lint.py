@@ -57,7 +57,7 @@ _MANY = 20
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIRECTORY...")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR...")
 @click.option(
     "--select",
     metavar="CODES",
@@ -97,7 +97,7 @@ _MANY = 20
     help="Write all findings to this baseline file, then exit.",
 )
 @click.option(
-    "--diff-against", metavar="OLD", help="Suppress findings that also occur in this file or directory."
+    "--diff-against", metavar="OLD", help="Suppress findings that also occur in this file or folder."
 )
 @click.option(
     "--source-root",
@@ -160,7 +160,7 @@ def command(
 ) -> None:
     """Find wasted time and memory in each FILE: collectives in loops, padding, copies, missing donations, wide types.
 
-    In a DIRECTORY, modules after optimization are linted. `hlotext help rule C101` explains a code. Settings are in
+    In a DIR, modules after optimization are linted. `hlotext help rule C101` explains a code. Settings are in
     [tool.hlotext.lint] of pyproject.toml, or [lint] of hlotext.toml.
 
     \b

@@ -183,6 +183,10 @@ def path_meant(ctx: click.Context | None, word: str) -> str:
         return ""
     known = options_of(ctx.command)
     words = noted_words(ctx)
+    parts = word.split(",")
+    if len(parts) > 1 and all(map(os.path.lexists, parts)) and word in words:
+        at = words.index(word)
+        return f"paths are separated by spaces: {pasted([*words[:at], *parts, *words[at + 1 :]])}"
     behind = words[words.index(word) - 1] if word in words[1:] else ""
     before = words[words.index(word) - 2] if behind and words.index(word) > 1 else ""
     listed = known.get(before)

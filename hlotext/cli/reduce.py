@@ -22,11 +22,20 @@ from hlotext.syntax.source.inputs import several
 @click.argument("arguments", nargs=-1, required=True, metavar="-- COMMAND...")
 @click.option(
     "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
     default=60.0,
     show_default=True,
     help="Time limit per run, in seconds; a timeout is not a failure.",
 )
-@click.option("--max-tests", default=2000, show_default=True, help="Maximum number of runs of COMMAND.")
+@click.option(
+    "--max-tests",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=2000,
+    show_default=True,
+    help="Maximum number of runs of COMMAND.",
+)
 def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: int) -> None:
     """Reduce FILE to a minimal module for which COMMAND still fails (exit status other than 0).
 

@@ -11,7 +11,7 @@ import hlotext as hlo
 from hlotext.analysis import DeviceMesh, parse_mesh
 from hlotext.analysis.chips import CHIPS
 from hlotext.cli import report_builds
-from hlotext.cli.chip_options import chip_of, told
+from hlotext.cli.chip_options import chip_of, refuse_other_platform, say_other_platform, told
 from hlotext.cli.common import Unreadable, not_found, write_page
 from hlotext.cli.convert_trace import traced
 from hlotext.findings.errors import brief
@@ -117,6 +117,10 @@ def command(
             report.report_input(path, module=module, chip=row, platform=platform, mesh=given)
             for path in paths
         ]
+        for one in subjects:
+            refuse_other_platform(one.label, one.module, platform)
+            if row is not None:
+                say_other_platform(one.label, one.module, row)
         if source is not None:
             if not os.path.isdir(source):
                 raise Unreadable(f"--source {source} is not a folder")

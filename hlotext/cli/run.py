@@ -57,7 +57,12 @@ _DIFFERENT = 1
     help="Number of devices, if the module does not specify it; 1 runs a program as it was before partitioning.",
 )
 @click.option(
-    "--timeout", default=120.0, show_default=True, help="Time limit to compile and run, in seconds."
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=120.0,
+    show_default=True,
+    help="Time limit to compile and run, in seconds.",
 )
 @FORMAT
 def command(
@@ -95,11 +100,14 @@ def command(
         ours = run(first, given, seed=seed, wide=wide, devices=devices, timeout=timeout)
         theirs = None
         if second is not None:
-            theirs = run(second, ours.arguments, wide=wide, devices=devices, timeout=timeout)
+            try:
+                theirs = run(second, ours.arguments, wide=wide, devices=devices, timeout=timeout)
+            except NotExecutable as error:
+                raise Unreadable(f"{against}: {_why(second, error)}") from None
     except OSError as error:
         raise Unreadable(f"{error.filename} cannot be read: {error.strerror}") from None
     except NotExecutable as error:
-        raise Unreadable(str(error)) from None
+        raise Unreadable(_why(first, error)) from None
     far = _compared(ours, theirs) if theirs is not None else None
     if output_format == "json":
         write_json(_json(ours, far))
@@ -111,6 +119,12 @@ def command(
 
 _LISTED = 5
 """Computations that a message names."""
+
+
+def _why(module: hlo.Module, error: NotExecutable) -> str:
+    """Why a module does not run: its first error by the verifier, which names the line, else what the client says."""
+    wrong = next((one for one in hlo.verify(module) if one.severity is hlo.Severity.ERROR), None)
+    return str(error) if wrong is None else f"{wrong.brief}; `hlotext verify` lists all errors"
 
 
 def _module(place: str) -> hlo.Module:

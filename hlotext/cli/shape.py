@@ -18,6 +18,7 @@ _LIMIT = 16
 _MODULE = re.compile(rb"\bHloModule\b|^\s*ENTRY\b|^\s*(ROOT )?%?[\w.-]+ = |^.*\{\s*$|\0", re.MULTILINE)
 """Standard input that is a module, not a list of shapes."""
 
+_BEGINS_SHAPE = re.compile(r"\s*(?:\(|[A-Za-z]\w*\s*[\[(]?[\d<?\])]|-\Z)")
 _SHAPE = re.compile(r"[\[(-]")
 
 
@@ -93,7 +94,16 @@ def command(
     questions = shape_layout.Questions(svg=svg, **asked)
     if len(what) == 1 and _is_module(what[0]):
         shape_shard.show_modules(what[0], limit, output_format)
-    elif len(what) == 2 and what[1].lstrip().startswith("{"):
+    elif (
+        len(what) == 2
+        and not _is_sharding(what[1])
+        and not _BEGINS_SHAPE.match(what[1])
+        and _SHAPE.search(what[0])
+    ):
+        raise Unreadable(
+            f"{what[1]} is neither a shape such as f32[8,128] nor a sharding such as {{devices=[4,2]<=[8]}}"
+        )
+    elif len(what) == 2 and _is_sharding(what[1]):
         wanted = shape_shard.Wanted(device, element, num_devices, svg)
         shape_shard.show_array(what[0], what[1], wanted, limit, output_format)
     elif device is not None or element is not None or num_devices is not None:
@@ -104,6 +114,10 @@ def command(
         raise Unreadable(f"{what[0]} is neither a file nor a shape such as f32[8,128]")
     else:
         shape_layout.show(what, questions, output_format)
+
+
+def _is_sharding(text: str) -> bool:
+    return text.lstrip().startswith("{")
 
 
 def _is_module(text: str) -> bool:

@@ -17,7 +17,6 @@ from hlotext.cli.chip_options import told
 from hlotext.cli.common import Inputs, Unreadable, write_json, write_picture
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import Output, echo, output
-from hlotext.findings.errors import brief
 from hlotext.ir.values.named_sharding import with_mesh
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding, Sharding
@@ -38,13 +37,21 @@ class Wanted:
 def show_array(shape_text: str, sharding: str, wanted: Wanted, limit: int, output_format: str) -> None:
     """Shows the shards of an array. Raises Unreadable, UsageError."""
     try:
-        shape, parsed = hlo.parse_shape(shape_text), hlo.parse_sharding(sharding)
+        shape = hlo.parse_shape(shape_text)
     except hlo.HloSyntaxError as error:
-        raise Unreadable(brief(error)) from None
+        raise Unreadable(_said(shape_text, error)) from None
+    try:
+        parsed = hlo.parse_sharding(sharding)
+    except hlo.HloSyntaxError as error:
+        raise Unreadable(_said(sharding, error)) from None
     if wanted.svg is not None:
         write_picture(wanted.svg, told(lambda: _picture(shape, parsed, wanted.num_devices)))
         return
     found = told(lambda: _Found(shape, parsed, wanted.num_devices))
+    if wanted.device is not None and found.parts and wanted.device not in found.parts:
+        raise click.UsageError(
+            f"no device {wanted.device}; devices are {min(found.parts)} to {max(found.parts)}"
+        )
     index = _index(wanted.element) if wanted.element is not None else None
     holders = None
     if index is not None:
@@ -56,6 +63,12 @@ def show_array(shape_text: str, sharding: str, wanted: Wanted, limit: int, outpu
         write_json(_json(found, wanted.device, index, holders))
         return
     _show(output(), found, wanted.device, index, holders, limit)
+
+
+def _said(text: str, error: hlo.HloSyntaxError) -> str:
+    """The error in a shape or sharding of the command line, which it names."""
+    found = error.diagnostic
+    return f"{text}: {found.message} (column {found.column})" + (f"; {found.help}" if found.help else "")
 
 
 class _Found:

@@ -19,13 +19,15 @@ from hlotext.analysis.summary.details import (
     computation_details,
     instruction_details,
 )
-from hlotext.cli.common import NOT_FOUND, Inputs, NotFound, write_json
+from hlotext.cli.common import NOT_FOUND, Inputs, NotFound, say, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import Output, output
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.frames import StackFrame
 
+_NOTES = 3
+"""Misspelled names of a text that are said beside an instruction."""
 Details: TypeAlias = InstructionDetails | ComputationDetails
 
 
@@ -43,8 +45,10 @@ def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) 
                 hints.add(module)
         return details
 
-    for place, (here, _) in inputs.used(look):
+    for place, (here, notes) in inputs.used(look):
         places.append(place)
+        for note in [one for one in notes if "(did you mean" in one][:_NOTES]:
+            say(note)
         found += ((place, one) for one in here)
     if not found:
         if places:

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -139,7 +140,8 @@ def command(
         raise click.UsageError(f"{words[0]} is no SQL; {more}")
     text, places = (ready.sql, words) if ready is not None else (words[0], words[1:])
     if not places:
-        raise click.UsageError("missing dataset or modules")
+        query = f"--query {ready.name}" if ready is not None else shlex.quote(text)
+        raise click.UsageError(f"missing argument DATASET|FILE|DIR: `hlotext sql {query} FILE`")
     if output_format == "parquet" and place is None:
         raise click.UsageError("parquet needs -o FILE")
     parameters = {one.name: one.default for one in ready.parameters} if ready is not None else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 import attrs
 import click
 
-from hlotext.ir.spelling import did_you_mean, nearest
+from hlotext.ir.spelling import did_you_mean
 from hlotext.schemas import columns
 from hlotext.schemas.command_table import current
 
@@ -99,6 +100,9 @@ class TableOptions:
                         "--columns and --sort apply to text tables, which this output does not have",
                         self.command,
                     )
+                parts = wanted.split(",")
+                if len(parts) > 1 and wanted == self.sort.removeprefix("-"):
+                    raise click.UsageError(f"--sort takes one column, not {wanted}", self.command)
                 meant = did_you_mean(wanted, list(self.known)) or _elsewhere(wanted)
                 meant = meant or f"columns: {shorten(known, 110, placeholder=' ...')}"
                 raise click.UsageError(f"no column {wanted!r}; {meant}", self.command)
@@ -117,10 +121,12 @@ def _elsewhere(wanted: str) -> str:
         ):
             for word in filter(None, (column.title, column.key)):
                 having.setdefault(word, {})[f"`hlotext {' '.join(current([name]))}`"] = None
-    near = nearest(wanted, having)
+    near = difflib.get_close_matches(wanted, having, 1, _SLIP)
     return f"{near[0]} is a column of {' and '.join(list(having[near[0]])[:_MOST_COMMANDS])}" if near else ""
 
 
+_SLIP = 0.75
+"""Similarity of a word to the column of another command that it is a slip of."""
 _LONG = 5
 """Letters of a word that is near to few others."""
 _MOST_COMMANDS = 2
@@ -159,6 +165,10 @@ def _columns(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
     if value:
         asked().command = ctx
         asked().columns = tuple(part.strip() for part in value.split(",") if part.strip())
+        if not asked().columns:
+            raise click.UsageError(
+                f"--columns takes names of columns, joined with commas, not {value!r}", ctx
+            )
 
 
 def _sort(ctx: click.Context, _: click.Parameter, value: str | None) -> None:

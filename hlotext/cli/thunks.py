@@ -13,6 +13,7 @@ import click
 import hlotext as hlo
 from hlotext import analysis, dumps, thunks
 from hlotext.cli import thunks_executables, thunks_tpu
+from hlotext.cli.chip_options import refuse_other_platform
 from hlotext.cli.common import (
     FORMAT,
     Unreadable,
@@ -153,6 +154,7 @@ def _of(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
         for module in modules:
             refuse_missing_entry(path, module)
             label = path if len(modules) == 1 else f"{path}: {module.name}"
+            refuse_other_platform(label, module, platform)
             if platform is None and analysis.backend_of(module) is analysis.Backend.TPU:
                 yield OnTpu(label, tpu.operations(module))
             else:
@@ -164,7 +166,11 @@ def _of(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
 def _predicted(
     label: str, module: hlo.Module, options: Any, platform: str | None, age: analysis.XlaAge | None
 ) -> _Found:
-    return _Found(label=label, tree=thunks.predict(module, options, platform=platform, age=age))
+    try:
+        tree = thunks.predict(module, options, platform=platform, age=age)
+    except thunks.ThunkError as error:
+        raise Unreadable(f"{label}: {error}") from None
+    return _Found(label=label, tree=tree)
 
 
 def _of_folder(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:

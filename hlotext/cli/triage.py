@@ -112,7 +112,7 @@ def _show(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int, c
     places = {one.place for one in found.modules}
     where = f" in {printable(next(iter(places)))}" if len(places) == 1 else ""
     report.heading(pluralize(len(found.modules), "module") + where)
-    report.facts(_facts(found))
+    report.facts(_facts(found, chip))
     for table in (_modules(found, ranked, limit), _memory(found, min(limit or _ACTIONS, _ACTIONS))):
         report.table(table)
     for title, actions in _chosen(found):
@@ -143,7 +143,7 @@ def _left_out(found: triage.Triage) -> str:
     return f"Not shown: {', '.join(more)}; --format json lists all." if more else ""
 
 
-def _facts(found: triage.Triage) -> list[tuple[str, str]]:
+def _facts(found: triage.Triage, chip: str) -> list[tuple[str, str]]:
     full = [one for one in found.fullest if one.excess]
     facts = [("does not fit", f"{one.name}: {one.excess}") for one in full[:_ACTIONS]]
     if len(full) > _ACTIONS:
@@ -154,6 +154,9 @@ def _facts(found: triage.Triage) -> list[tuple[str, str]]:
     for one in found.modules:
         if one.is_chip_assumed:
             assumed[one.chip] = assumed.get(one.chip, 0) + 1
+    if chip and (others := [one for one in found.modules if _is_other(one, chip)]):
+        what = f"{pluralize(len(others), 'module')} of {others[0].platform}"
+        facts.append(("chip", f"{chip}, for {what}: only roughly comparable"))
     if assumed:
         listed = ", ".join(f"{chip} for {count:,}" for chip, count in sorted(assumed.items()))
         facts.append(("chip unknown", f"assuming {listed} (set --chip)"))
@@ -176,6 +179,10 @@ def _facts(found: triage.Triage) -> list[tuple[str, str]]:
     if not found.actions and found.modules:
         facts.append(("actions", "none: no large cost is proven avoidable"))
     return facts
+
+
+def _is_other(one: triage.Examined, name: str) -> bool:
+    return bool(one.platform) and one.platform != chip_of(name).backend.value
 
 
 def _stalled(one: triage.Examined) -> str:
@@ -307,7 +314,7 @@ def _markdown(
 ) -> Iterator[str]:
     yield f"## {pluralize(len(found.modules), 'module')}"
     yield ""
-    for name, value in _facts(found):
+    for name, value in _facts(found, chip):
         yield f"- **{name}**: {markdown(value)}"
     for table in (_modules(found, ranked, limit), _memory(found, min(limit or _ACTIONS, _ACTIONS))):
         if table.rows:

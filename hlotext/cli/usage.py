@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import stat
+from contextlib import suppress
 from typing import Any
 
 import click
 
+from hlotext.cli.command_line import noted_words, split
 from hlotext.cli.option_hints import missing_option, no_such_option
 from hlotext.ir.spelling import did_you_mean, suggestion
 
@@ -35,7 +38,17 @@ def is_instruction_name(word: str) -> bool:
 
 def missing_argument(name: str) -> click.UsageError:
     """The error of a command without an argument, for one that only some of its options make superfluous."""
-    return click.UsageError(f"missing argument {name}")
+    is_piped = "FILE" in name and not name.startswith("-") and _is_piped()
+    return click.UsageError(f"missing argument {name}" + (" (- for standard input)" if is_piped else ""))
+
+
+def _is_piped() -> bool:
+    """True if something is piped or redirected into standard input."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
 def usage_message(error: click.UsageError) -> str:
@@ -51,7 +64,7 @@ def usage_message(error: click.UsageError) -> str:
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
         return missing_option(error, error.param)
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Argument):
-        return _misplaced(error) or missing_argument(_argument(error.param)).message
+        return _misplaced(error) or _behind(error) or missing_argument(_argument(error.param)).message
     if isinstance(error, click.BadParameter) and error.param is not None:
         return _bad_value(error, error.param) or _plain(error)
     return _plain(error)
@@ -72,6 +85,20 @@ def _misplaced(error: click.MissingParameter) -> str:
     return ""
 
 
+def _behind(error: click.MissingParameter) -> str:
+    """The message about words behind `--` alone, of which click takes the first for another argument."""
+    words = noted_words(error.ctx)
+    first = (
+        next((one for one in error.ctx.command.params if isinstance(one, click.Argument)), None)
+        if error.ctx
+        else None
+    )
+    if error.ctx is None or "--" not in words or first is None or first.nargs != 1 or words[-1] == "--":
+        return ""
+    before = split(error.ctx.command, words[1:]).positional
+    return "" if before else f"missing argument {_argument(first)} before --"
+
+
 def _plain(error: click.UsageError) -> str:
     message = _INVALID.sub(r"\1: ", " ".join(error.format_message().split()))
     extra = _EXTRA.match(message)
@@ -90,10 +117,12 @@ def _no_command(error: click.UsageError) -> str:
 
 def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
     """The message about a value that is none of a choice, or no number in a range; empty for others."""
-    name = max(param.opts, key=len) if isinstance(param, click.Option) else param.human_readable_name
+    name = max(param.opts, key=len) if isinstance(param, click.Option) else _argument(param).strip("[]")
     kind = param.type
     if (match := _NO_PATH.search(error.message)) is not None:
-        return f"{name}: {match[2]} {match[3].removesuffix('.').replace('directory', 'folder')}"
+        what = match[3].removesuffix(".").replace("directory", "folder")
+        wanted = {"is a file": "; name a folder", "is a folder": "; name a file in it"}.get(what, "")
+        return f"{name}: {match[2]} {what}{wanted}"
     if isinstance(kind, click.Choice) and (match := _QUOTED.match(error.message)) is not None:
         known = list(map(str, kind.choices))
         longer = [name for name in known if match[1] and name.startswith(match[1])]
@@ -110,8 +139,18 @@ def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
     is_number = isinstance(kind, click.types.IntParamType | click.types.FloatParamType)
     if is_number and (match := _NUMBER.match(error.message)) is not None:
         what = "a number" if isinstance(kind, click.types.FloatParamType) else "an integer"
-        return f"{name} takes {what}{_range(kind)}, not {match[1]}"
+        return f"{name} takes {what}{_range(kind)}, not {_typed(match[1], error.ctx)}"
     return ""
+
+
+def _typed(number: str, ctx: click.Context | None) -> str:
+    """A number as it was typed, which click has converted."""
+    for word in noted_words(ctx):
+        for part in (word, word.partition("=")[2]):
+            with suppress(ValueError):
+                if float(part) == float(number):
+                    return part
+    return number
 
 
 def _is_chip(word: str) -> bool:
@@ -133,6 +172,8 @@ def _listed(names: list[str]) -> str:
 def _range(kind: click.ParamType[Any]) -> str:
     """The bounds of a number's type, in words."""
     least, most = getattr(kind, "min", None), getattr(kind, "max", None)
+    if least is not None and most is None and getattr(kind, "min_open", False):
+        return f" above {least}"
     if least is not None and most is not None:
         return f" from {least} to {most}"
     if least is not None:

@@ -103,6 +103,10 @@ class Config:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
                 raise ConfigError(f"{name} must be a non-negative number, not {value!r}")
+            if not name.startswith("floor") and value > 1:
+                raise ConfigError(
+                    f"{name} must be a share from 0 to 1, not {value!r}; did you mean {value / 100:g} ({value:g}%)?"
+                )
         trips: Mapping[str, Any] = self.trips
         for body, count in trips.items():
             if isinstance(count, bool) or not isinstance(count, int) or count < 0:
@@ -123,6 +127,9 @@ class Config:
                 shown = prefix[:1] + prefix[1:].upper().translate(_LOOKS_LIKE)
                 named = {rule.name: code for code, rule in all_rules(self.rule_files).items()}
                 about = [code for name, code in named.items() if prefix.lower() in name.split("-")]
+                stem = prefix.rstrip("*xX?")
+                if stem != prefix and (not stem or _is_prefix(stem, self.rule_files)):
+                    raise ConfigError(f"{prefix} is no prefix of codes; did you mean `{stem or 'ALL'}`?")
                 meant = (
                     suggestion([named[prefix]] if prefix in named else about[:_MOST_ABOUT])
                     or did_you_mean(shown if shown in known else prefix, [*known])
@@ -198,7 +205,8 @@ def _is_prefix(prefix: str, files: tuple[Path, ...]) -> bool:
 def _check_options(code: str, options: Mapping[str, Any], files: tuple[Path, ...]) -> None:
     rule = all_rules(files).get(code)
     if rule is None:
-        raise ConfigError(f"rules.{code}: no rule has this code")
+        meant = did_you_mean(code, [*all_rules(files)])
+        raise ConfigError(f"rules.{code}: no rule has this code" + (f"; {meant}" if meant else ""))
     fields = {field.name: field for field in attrs.fields(rule)}
     for name, value in options.items():
         field = fields.get(name)
@@ -209,8 +217,8 @@ def _check_options(code: str, options: Mapping[str, Any], files: tuple[Path, ...
                 stacklevel=caller_level(),
             )
         elif field is None:
-            known = ", ".join(fields) or "none"
-            raise ConfigError(f"rules.{code}.{name}: no such threshold (the rule has: {known})")
+            known = did_you_mean(name, [*fields]) or f"the rule has {', '.join(fields) or 'none'}"
+            raise ConfigError(f"rules.{code}.{name}: no such threshold; {known}")
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ConfigError(f"rules.{code}.{name} must be a number, not {value!r}")
 
@@ -236,6 +244,14 @@ def _retired(rule: type[Rule]) -> set[str]:
 _KEYS = {field.name.replace("_", "-"): field.name for field in attrs.fields(Config)}
 
 
+_OPTIONS = frozenset(
+    {
+        "--fail-on", "--baseline", "--write-baseline", "--diff-against", "--format", "--statistics",
+        "--exit-zero", "--output-file", "--jobs", "--limit", "--quiet", "--fix", "--isolated",
+        "--config",
+    }
+)  # fmt: skip
+"""Options of `hlotext lint` that are no settings."""
 _RETIRED = {"min-bytes": "note and floor-bytes", "warn-bytes": "warn and warn-peak", "warn-flops": "warn"}
 """Settings of releases before shares, and what says such things now."""
 
@@ -257,7 +273,12 @@ def config_from_table(table: Mapping[str, Any]) -> Config:
             )
             continue
         if name is None:
-            known = did_you_mean(key, list(_KEYS)) or f"settings: {', '.join(_KEYS)}"
+            option = f"--{key.replace('_', '-')}"
+            known = (
+                did_you_mean(key, list(_KEYS))
+                or (f"{option} is given on the command line only" if option in _OPTIONS else "")
+                or "`hlotext lint --show-settings` lists all"
+            )
             raise ConfigError(f"no setting {key!r}; {known}")
         values[name] = _VALUES[name](key, value)
     return Config(**values)
@@ -347,14 +368,16 @@ def load_config(path: str | os.PathLike[str]) -> Config:
     path = Path(path)
     try:
         data = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         tables: Any = data
         if path.name == "pyproject.toml" or "tool" in data:
             tools = _table("tool", data.get("tool", {}))
             for name in tools:
-                if name != "hlotext" and re.sub("[-_]", "", name.lower()) == "hlotext":
+                if name != "hlotext" and did_you_mean(name, ["hlotext"]):
                     raise ConfigError(f"no tool is named {name!r}; did you mean `tool.hlotext`?")
             tables = _table("tool.hlotext", tools.get("hlotext", {}))
         if stray := sorted(set(tables) - {"lint"}):
@@ -372,19 +395,22 @@ def load_config(path: str | os.PathLike[str]) -> Config:
         raise ConfigError(f"{path}: {error}") from None
 
 
-_OUR_TABLE = re.compile(r"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t\"']*hlo[-_]?text\b", re.MULTILINE | re.IGNORECASE)
-"""A table for hlotext in a pyproject.toml, or one by a misspelled name."""
+_TOOL_TABLE = re.compile(r"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t\"']*([\w-]+)", re.MULTILINE)
+_OWN_FILES = ("hlotext.toml", ".hlotext.toml")
 
 
 def find_config(folder: Path) -> Path | None:
     """Returns the nearest configuration file in a folder or its parents, or None if there is none.
 
-    This is an hlotext.toml, or a pyproject.toml with a table `[tool.hlotext...]`.
+    This is an hlotext.toml or .hlotext.toml, or a pyproject.toml with a table `[tool.hlotext...]`, also a misspelled one.
     """
     for place in (folder, *folder.parents):
-        if (own := place / "hlotext.toml").is_file():
-            return own
+        for own in _OWN_FILES:
+            if (place / own).is_file():
+                return place / own
         shared = place / "pyproject.toml"
-        if shared.is_file() and _OUR_TABLE.search(shared.read_text("utf-8", "replace")):
-            return shared
+        if shared.is_file():
+            tools = _TOOL_TABLE.findall(shared.read_text("utf-8", "replace"))
+            if any(did_you_mean(name, ["hlotext"]) for name in dict.fromkeys(tools)):
+                return shared
     return None

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from hlotext import proto
-from hlotext.analysis import census, responsible_frame, responsible_frames
+from hlotext.analysis import census, other_platform, responsible_frame, responsible_frames
+from hlotext.analysis.chips import chip
 from hlotext.analysis.origins import is_neighbors
 from hlotext.findings.errors import Severity
 from hlotext.findings.failures import INTERNAL, NOWHERE, failure
@@ -237,9 +238,16 @@ def lint_source(
     instructions = sum(len(c) for m in result.modules for c in m.computations)
     notes = (
         *filter(None, map(assumed_entry, result.modules)),
+        *_other_platforms(result.modules, config),
         *notes_on_comments(source, known_codes(config)),
     )
     return Linted(tuple(found), len(result.modules), instructions, _loop_bodies(result.modules), notes)
+
+
+def _other_platforms(modules: Iterable[Module], config: Config) -> Iterator[str]:
+    """Notes on modules of another platform than the configured chip's."""
+    if config.chip:
+        yield from dict.fromkeys(filter(None, (other_platform(one, chip(config.chip)) for one in modules)))
 
 
 def loop_bodies(source: Source) -> frozenset[str]:

@@ -129,7 +129,7 @@ class _Reading:
         if self.text.startswith("HloModule", start):
             return "module"
         if _HEADERLESS().match(self.text, start):
-            return "headerless"
+            return "nothing" if _TEXT_PROTO().match(self.text, start) else "headerless"
         return "instruction" if _OP_LINE().match(self.text, start) else "nothing"
 
     def _note_foreign(self, start: int) -> None:
@@ -308,6 +308,8 @@ _WORD = rf"%?{patterns.IDENTIFIER}"
 _HEADERLESS = lazy_regex(
     rf"ENTRY{patterns.WORD_END}|{_WORD}\s*\{{|{_WORD}\s*\((?:[^=<]|<=?)*\)\s*->", re.DOTALL
 )
+_TEXT_PROTO = lazy_regex(r"[a-z]\w*\s*\{\s*\n\s*[a-z]\w*(?::[ \t]|\s*\{[ \t]*\r?\n\s*[a-z]\w*:[ \t])")
+"""The beginning of a proto in text form, which looks like a computation: `name {`, then `field: value`."""
 _INSIDE_A_LINE = lazy_regex(rf"(?<=[^\w\n])HloModule {_WORD}")
 _OP_LINE = lazy_regex(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
 _CALL = lazy_regex(r"([a-z][\w\-]*)\s*\(")

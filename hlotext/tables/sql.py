@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -11,11 +9,11 @@ from typing import Any
 import attrs
 
 from hlotext.ir.caches import lazy_regex
-from hlotext.ir.spelling import did_you_mean
 from hlotext.tables.errors import MissingArrow, MissingDuckDB, QueryError
 from hlotext.tables.figures import FIGURES
 from hlotext.tables.programs import Row, Text, programs, signed_names
 from hlotext.tables.schema import TABLES
+from hlotext.tables.sql_errors import explained, read_tables
 
 try:
     from hlotext.tables.dataset import MODULES, OK, Dataset
@@ -178,11 +176,6 @@ _INSTRUCTIONS = "instructions"
 
 _ANY_WORD = lazy_regex(r"\w+")
 _WORD = lazy_regex(r"(?<![.\w])\w+")
-_NO_TABLE = lazy_regex(r"Table with name \S+ does not exist")
-_NO_COLUMN = lazy_regex(r"(?:Referenced|does not have a) column (?:named )?\"(\w+)\"")
-_COLUMNS = "select table_name, column_name from information_schema.columns order by all"
-_FROM = lazy_regex(r"\b(?:from|join|describe|summarize|table|pivot)\s+\"?(\w+)", re.IGNORECASE)
-"""A table that a query reads; not every form of it."""
 
 
 def run(
@@ -204,7 +197,7 @@ def run(
     read = [one.tables for one in state.done.values() if one.status == OK]
     lacking = [name for name in TABLES if not all(name in one for one in read)]
     found = over(tables, query, parameters, timeout=timeout, memory=memory, lacking=lacking)
-    named = {name.lower() for name in _FROM().findall(query)} | _tables_of_columns(query)
+    named = read_tables(query) | _tables_of_columns(query)
     named.update(_OPERATION_PARTS if _OPERATIONS in named else ())
     return attrs.evolve(found, lacking=tuple(sorted(named.intersection(lacking))))
 
@@ -227,7 +220,7 @@ def over(
     try:
         connection = duckdb.connect(config=config)
     except duckdb.Error as error:
-        raise QueryError(_said(error)) from None
+        raise QueryError(_refused(error, memory)) from None
     with connection:
         for name, table in tables.items():
             connection.register(name, table)
@@ -237,6 +230,12 @@ def over(
         )
 
 
+def _refused(error: Exception, memory: str | None) -> str:
+    """The message about a connection that could not be made: of what can be set, the memory."""
+    is_size = memory is not None and "memory" in str(error).lower()
+    return f"{memory!r} is not a memory limit; write 4GB or 512MiB" if is_size else explained(error, "")
+
+
 def check_syntax(query: str) -> None:
     """Raises QueryError for text that is no single statement of SQL, before anything is read for it."""
     duckdb = _duckdb()
@@ -244,7 +243,7 @@ def check_syntax(query: str) -> None:
         with duckdb.connect(config=_CLOSED) as connection:
             _check_one(connection, query)
     except duckdb.Error as error:
-        raise QueryError(_said(error)) from None
+        raise QueryError(explained(error, query)) from None
 
 
 def _check_one(connection: Any, query: str) -> None:
@@ -284,64 +283,7 @@ def _asked(
             raise QueryError("this statement has no result; a query starts with SELECT, FROM or WITH")
         return Result(tuple(found.columns), tuple(map(str, found.types)), found.to_arrow_table())
     except duckdb.Error as error:
-        raise QueryError(
-            _string(str(error), query) or _said(error) + _hint(str(error), connection, query)
-        ) from None
-
-
-def _string(message: str, query: str) -> str:
-    """The answer to a string in double quotes, which is the name of a column to SQL; else nothing."""
-    column = _NO_COLUMN().search(message)
-    if (
-        column is None
-        or re.search(rf'(?:=|>|\blike|\bin\s*\()\s*"{column[1]}"', query, re.IGNORECASE) is None
-    ):
-        return ""
-    return f"no column is named {column[1]}; strings take single quotes: '{column[1]}'"
-
-
-def _hint(message: str, connection: Any, query: str) -> str:
-    """After an unknown table or column: the tables there are, or those that have the column; else nothing."""
-    table, column = _NO_TABLE().search(message), _NO_COLUMN().search(message)
-    if table is None and column is None:
-        return ""
-    columns: dict[str, list[str]] = {}
-    for name, own in connection.execute(_COLUMNS).fetchall():
-        columns.setdefault(name, []).append(own)
-    asked = {name.lower() for name in _FROM().findall(query)}
-    names = sorted(columns, key=lambda name: (name not in asked, name != _OPERATIONS))
-    if table is not None:
-        return f" There are {', '.join(names)}."
-    assert column is not None
-    having = [name for name in names if column[1] in columns[name]]
-    if having:
-        return f'; "{column[1]}" is a column of {", ".join(having)}'
-    meant = _meant(column[1]) or did_you_mean(column[1], {one for own in columns.values() for one in own})
-    return f'; no table has "{column[1]}": {meant or f"`describe {names[0]}` lists columns"}'
-
-
-_MOST_MEANT = 3
-"""Columns that a message suggests."""
-_LETTERS = lazy_regex(r"[a-z]+")
-
-
-def _meant(word: str) -> str:
-    """The columns whose name and description have every word of a name, in whatever form: `sent_bytes` is `wire_bytes`."""
-    asked = _LETTERS().findall(word.lower())
-    found = [
-        f"`{table.name}.{one.name}`"
-        for table in TABLES.values()
-        for one in table.columns
-        for own in [_LETTERS().findall(f"{one.name} {one.doc}".lower())]
-        if asked and all(any(_is_form(each, other) for other in own) for each in asked)
-    ]
-    return f"did you mean {' or '.join(found[:_MOST_MEANT])}?" if found else ""
-
-
-def _is_form(one: str, other: str) -> bool:
-    """True for forms of one word: they differ in their endings, as sent and sends."""
-    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
-    return one == other or (same >= 3 and same >= max(len(one), len(other)) - 2)
+        raise QueryError(explained(error, query, connection)) from None
 
 
 def _programs(connection: Any, has_instructions: bool) -> Any:
@@ -393,16 +335,6 @@ def _waited(ask: Callable[[], Result], connection: Any, timeout: float | None) -
     if failed:
         raise failed[0]
     return found[0]
-
-
-def _said(error: Exception) -> str:
-    """DuckDB's message on one line: without the stack of internal errors, and with line and column instead of a caret."""
-    text = str(error).partition("\n\nStack Trace")[0]
-    place = re.search(r"\n+LINE (\d+): .*\n( *)\^+\s*$", text)
-    if place is None:
-        return text
-    column = len(place[2]) - len(f"LINE {place[1]}: ") + 1
-    return f"{text[: place.start()]} (line {place[1]}, column {column})"
 
 
 def check_installed() -> None:

@@ -59,7 +59,9 @@ def predict(
             "TPU programs have no thunks; after_codegen texts and backend_config show what runs there"
         )
     if not module.is_scheduled:
-        raise ThunkError("this module is not scheduled (is_scheduled=true), so its thunks have no order yet")
+        raise ThunkError(
+            "this module is not scheduled (is_scheduled=true), so its thunks have no order; give the text after optimization"
+        )
     if wanted not in ("cpu", "gpu"):
         raise ThunkError(
             "the text does not show whether it is for GPU or CPU; set the platform to gpu or cpu"

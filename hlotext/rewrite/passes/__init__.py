@@ -156,14 +156,42 @@ def parse_passes(text: str, platform: str = "", age: Age = "") -> list[Pass]:
     while position < len(text):
         match = _PASS.match(text, position)
         if match is None:
-            separator = " separated by commas" if re.search(r"[\w}][\s;:|/+&]+\w", text[position:]) else ""
-            raise PassOptionError(f"expected passes{separator} at {text[position:]!r}")
+            raise PassOptionError(_unreadable(text, position))
         found.append(make_pass(match[1], match[2] or ""))
         position = match.end()
     try:
         return [pass_.following(platform, age) for pass_ in found]
     except ValueError as error:
         raise PassOptionError(str(error)) from None
+
+
+def _unreadable(text: str, position: int) -> str:
+    """The message about a list of passes that cannot be read from a position on."""
+    rest = text[position:]
+    if rest.count("{") != rest.count("}"):
+        return f"in {text!r} a brace is not closed; options are written as algsimp{{max_iterations=10}}"
+    words = text.split()
+    if len(words) > 1 and "," not in text and "{" not in text:
+        return f"passes are joined with commas: {','.join(words)}"
+    if re.search(r"[\w}][\s;:|/+&]+\w", rest):
+        return f"expected passes separated by commas at {rest!r}"
+    return (
+        f"in {text!r} a pass is missing before {rest!r}"
+        if rest.startswith(",")
+        else f"expected a pass at {rest!r}"
+    )
+
+
+def pass_meant(name: str) -> str:
+    """Advice for a name that no pass has: the pass of XLA's class of that name, the nearest one, or where all are listed."""
+    plain = _plain(name)
+    same = [own for own, kind in all_passes().items() if plain in (_plain(own), _plain(kind.__name__))]
+    return suggestion(same) or did_you_mean(name, (*PASSES, *MODELS)) or "`hlotext help pass` lists all"
+
+
+def _plain(name: str) -> str:
+    """A pass's name without what XLA's names of classes, options and steps differ in: `HloDCE`, `hlo_dce`, `dce`."""
+    return re.sub(r"[\W_]", "", name).lower().removeprefix("hlo").removesuffix("pass")
 
 
 def make_pass(name: str, options: str = "") -> Pass:
@@ -173,26 +201,19 @@ def make_pass(name: str, options: str = "") -> Pass:
     """
     kind = find_pass(name)
     if kind is None:
-        meant = _by_class(name) or did_you_mean(name, (*PASSES, *MODELS))
-        raise PassOptionError(f"no pass {name}; {meant or '`hlotext rewrite --help` lists all'}")
+        raise PassOptionError(f"no pass {name}; {pass_meant(name)}")
     fields = {field.name: field for field in attrs.fields(kind)}
     values: dict[str, object] = {}
     for option in options.replace(",", " ").split():
         key, _, value = option.partition("=")
         if key not in fields:
-            raise PassOptionError(f"{name} has no option {key}; it has {', '.join(fields) or 'none'}")
+            near = did_you_mean(key, fields) or f"it has {', '.join(fields) or 'none'}"
+            raise PassOptionError(f"{name} has no option {key}; {near}")
         values[key] = _value(fields[key].default, value, option)
     try:
         return kind(**values)
     except ValueError as error:
         raise PassOptionError(str(error)) from None
-
-
-def _by_class(name: str) -> str:
-    """The suggestion for the name of a pass's class, in whatever style, as XLA's sources have it; empty for others."""
-    plain = re.sub(r"[\W_]", "", name).lower()
-    homes = {**_CLASSES, **MODELS}
-    return suggestion(own for own, home in homes.items() if home.rpartition(":")[2].lower() == plain)
 
 
 def _value(default: object, text: str, option: str) -> object:

@@ -318,8 +318,10 @@ class TolerantScanner(Scanner):
             self.linker.module._is_guess or scope.is_damaged  # a broken line may hold the brace
         )
         is_end = place >= len(self.text)
-        if is_end and not self.text.startswith("{", max(brace, 0)):
-            return position, None  # op lines alone, of which that is said already
+        said = self.reporter.last_error_end()
+        is_cut = said >= 0 and not self.text[said:].strip()
+        if is_end and (is_cut or not self.text.startswith("{", max(brace, 0))):
+            return position, None  # op lines alone, or a last line that is cut, of which that is said already
         message = (
             f"the text ends inside computation {name}, opened on line {self.reporter.source.position(brace)[0]}: "
             "an instruction or `}` is missing"

@@ -6,6 +6,7 @@ import io
 import itertools
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Callable
@@ -42,10 +43,8 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 def several(name: str, modules: list[str]) -> str:
     """Error message for a source with several modules where one is needed."""
     shown = ", ".join(modules[:10]) + (", ..." if len(modules) > 10 else "")
-    return (
-        f"{name} contains {len(modules)} modules ({shown}), but one is expected; hlotext convert FILE --module NAME -o "
-        "OUT.txt extracts one"
-    )
+    one = shlex.join(["hlotext", "convert", name, "--module", modules[0], "-o", f"{modules[0]}.txt"])
+    return f"{name} contains {len(modules)} modules ({shown}), but one is expected; `{one}` extracts one"
 
 
 def _too_large(name: str, what: str, most: int) -> InputError:
@@ -144,7 +143,7 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
                 return _all(file, path), path
         except IsADirectoryError:
             raise InputError(
-                f"{path} is a directory; give a file in it (the final HLO of a dump is in *after_optimizations.txt, for TPU "
+                f"{path} is a folder; give a file in it (the final HLO of a dump is in *after_optimizations.txt, for TPU "
                 "in *after_codegen.txt)"
             ) from None
         except FileNotFoundError:
@@ -165,7 +164,9 @@ def missing(path: str) -> InputError:
     if text_or_path(path) == "text":
         return InputError("this is text, not a path; hlotext.parse(text) reads it")
     if (scheme := _URL().match(path)) is not None:
-        return InputError(f"{path}: {scheme[0]} is not read here; download it, and give the file")
+        local = path.removeprefix("file://")
+        how = f"give the path {local}" if local != path else "download it, and give the file"
+        return InputError(f"{path}: {scheme[0]} is not read here; {how}")
     if (variable := _VARIABLE().search(path)) is not None:
         return InputError(f"{path} does not exist; the shell does not expand {variable[0]} in single quotes")
     if _GLOB().search(path) is not None:

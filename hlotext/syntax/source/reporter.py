@@ -68,6 +68,13 @@ class Reporter:
             raise HloSyntaxError(diagnostic) from None
         self._keep(diagnostic, (code, diagnostic.span, diagnostic.message))
 
+    def last_error_end(self) -> int:
+        """The offset behind the error that was found last; -1 without errors."""
+        if not self._counts[Severity.ERROR]:
+            return -1
+        errors = (one for one in reversed(self.diagnostics) if one.severity is Severity.ERROR)
+        return next((one.span.end for one in errors), -1)
+
     @contextmanager
     def speculate(self) -> Iterator[None]:
         """Inside, the first error raises TrialError."""
