@@ -33,8 +33,8 @@ LINES: dict[str, tuple[str, ...]] = {
     "show": ("show FILE", "show FILE --format json", "show FILE -i e", "show FILE -i x"),
     "fmt": ("fmt FILE", "fmt --style short FILE", "fmt --check --diff FILE"),
     "convert": ("convert FILE -o OUT",),
-    "check": tuple(f"check FILE --format {kind}" for kind in ("text", *FORMATS)),
-    "verify": tuple(f"verify FILE --format {kind}" for kind in ("text", *FORMATS)),
+    "check": tuple(f"check FILE --format {kind}" for kind in FORMATS),
+    "verify": tuple(f"verify FILE --format {kind}" for kind in FORMATS),
     "lint": (
         *(f"lint FILE --isolated --select ALL --format {kind}" for kind in FORMATS),
         "lint FILE --isolated --select ALL --statistics",

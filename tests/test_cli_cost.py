@@ -169,7 +169,7 @@ def test_shard(tmp_path: Path) -> None:
     ("arguments", "problem"),
     [
         (["nothing"], "neither a file nor a shape"),
-        (["f32[8", "{replicated}"], "X101"),
+        (["f32[8", "{replicated}"], "the text ends here"),
         (["f32[8]", "{devices=[2,4]<=[8]}"], "does not match an array of 1"),
         (["f32[8]", "{devices=[2]<=[2]}", "--element", "9"], "no element"),
         (["f32[8]", "{devices=[2]<=[2]}", "--element", "x"], "indices"),

@@ -59,6 +59,8 @@ CONTENTS = {
     "OPTION": b"[tool.hlotext.lint]\nfail_on = 'warnings'\n",
     "TOOL": b"[tool.hlotxt.lint]\nselect = ['C101']\n",
     "YAML": b"lint:\n  select: C101\n",
+    "GROUPS": STEP.replace(b"negate(p)", b"all-gather(p), dimensions={0}, replica_groups=[2,2]<=[8]"),
+    "HEADER": STEP.replace(b"m\n", b"m, entry_computation_layout={(f32[4]{0})->f32[4]{0}\n", 1),
     "CUT": STEP[: STEP.rindex(b"f32") + 2],
 }
 FOLDERS = ("FOLDER", "NONE", "MODULES", "CLOSED")

@@ -333,18 +333,16 @@ def _used_lazily(place: str, use: Callable[[tuple[hlo.Module, ...]], T]) -> tupl
 
 
 def refuse_missing(places: Iterable[str]) -> None:
-    """Ends the command where a path does not exist, before anything of the others is printed: a slip of the command line.
+    """Ends the command, before anything of the others is printed, for a word that is no path but belongs to an option.
 
-    Raises Unreadable for one such path, Exit if several are reported.
+    Also for the only path, if it does not exist; of several the others are read all the same. Raises Unreadable.
     """
+    places = list(places)
     missing = [place for place in places if place != "-" and not _exists(place)]
-    errors = [Unreadable(_missing_text(place), where={"file": place}) for place in missing]
-    if len(errors) == 1:
-        raise errors[0]
-    for error in errors:
-        error.show()
-    if errors:
-        raise click.exceptions.Exit(UNREADABLE)
+    told = {place: _missing_text(place) for place in missing}
+    slips = [place for place in missing if told[place] != str(input_files.missing(place))]
+    for place in slips or (missing if len(places) == 1 else []):
+        raise Unreadable(told[place], where={"file": place})
 
 
 def _exists(place: str) -> bool:

@@ -27,6 +27,7 @@ from hlotext.dumps.changes import Changes
 from hlotext.dumps.identity.owners import START
 from hlotext.dumps.timeline import Rounds, TimelineEntry, rounds
 from hlotext.memory.usage import line_text
+from hlotext.syntax.source.inputs import several
 
 _ROWS = 40
 """Rows that are shown unless more are asked for."""
@@ -248,6 +249,8 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
         if group.others:
             cells.append(_round_cells(group))
     out.table(Listing[Cells]("dump.steps", tuple).table("steps", cells, without=without))
+    if not any(step.is_pass for step in c.steps):
+        out.note(f"note: no pass was dumped; compile with {ASK_FOR_PASSES}")
     quiet = len(rows) - len(shown)
     if quiet:
         echo(f"  {pluralize(quiet, 'step')} without changes (show with --all)")
@@ -418,10 +421,12 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
 
 
 def single(path: str) -> hlo.Module:
-    """The first module of a file that is no part of a dump folder. Raises Unreadable."""
+    """The module of a file that is no part of a dump folder. Raises Unreadable."""
     modules = read(path).modules
     if not modules:
         raise Unreadable(f"{path} contains no module")
+    if len(modules) > 1:
+        raise Unreadable(several(path, [module.name for module in modules]))
     return modules[0]
 
 

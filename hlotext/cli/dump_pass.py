@@ -20,8 +20,9 @@ from hlotext.compiler import Decision, Explanation, Group
 from hlotext.compiler.explaining import previous
 from hlotext.diff import Change
 from hlotext.dumps import Step
+from hlotext.dumps.causes import ASK_FOR_PASSES
 from hlotext.findings.errors import brief
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, suggestion
 from hlotext.ir.values.age import XlaAge, as_age
 
 _ROWS = 20
@@ -114,6 +115,10 @@ def _explained(
         raise Unreadable(brief(error)) from None
 
 
+_MOST = 3
+"""Passes that a message suggests."""
+
+
 def _of_folder(
     path: str, module: str | None, name: str, number: int | None
 ) -> Iterator[tuple[Step | None, Explanation]]:
@@ -122,7 +127,10 @@ def _of_folder(
     steps = [step for step in c.steps[1:] if step.name == name and (number is None or step.index == number)]
     if not steps:
         known = list(dict.fromkeys(step.name for step in c.steps[1:]))
-        meant = did_you_mean(name, known)
+        if not any(step.is_pass for step in c.steps):
+            raise NotFound(f"no pass of {c.name} was dumped; compile with {ASK_FOR_PASSES}")
+        holding = [one for one in known if name in one][:_MOST]
+        meant = did_you_mean(name, known) or suggestion(holding)
         listed = f"`{shlex.join(['hlotext', 'dump', 'timeline', path])}` lists its steps"
         raise NotFound(f"no step {name} in {c.name}; {f'{meant} ({listed})' if meant else listed}")
     files = c.files_of(_LOG)

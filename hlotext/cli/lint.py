@@ -51,7 +51,7 @@ from hlotext.lint.files import compilation_around
 from hlotext.lint.registry import current_code, note_of
 from hlotext.syntax.source.inputs import read_source
 
-FORMATS = tuple(reports.WRITERS)
+FORMATS = ("text", *reports.WRITERS)
 _MANY = 20
 """Files from which on a progress bar is worth it."""
 
@@ -84,7 +84,7 @@ _MANY = 20
     help="Python file with custom rules (codes Z...); it is executed.",
 )
 @click.option("--isolated", is_flag=True, help="Ignore configuration files.")
-@click.option("--format", "output_format", type=click.Choice(FORMATS), default="full", show_default=True)
+@click.option("--format", "output_format", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--statistics", is_flag=True, help="Print only the count per code.")
 @click.option(
     "--baseline",
@@ -190,6 +190,7 @@ def command(
         known = _known(baseline) if baseline is not None else lint.Baseline()
     except (lint.ConfigError, lint.RuleError, lint.BaselineError) as error:
         raise Unreadable(str(error)) from None
+    output_format = "full" if output_format == "text" else output_format
     least = None if fail_on in (None, _WARNINGS) else _least_share(fail_on)
     if show_settings:
         _show_settings(
@@ -267,7 +268,10 @@ def _least_share(condition: str) -> tuple[float, bool]:
     """The share of `share>3%`, and whether it is enough itself."""
     match = _CONDITION.fullmatch(condition)
     if match is None:
-        raise click.UsageError(f"--fail-on takes {_WARNINGS}, share>3% or share>=0.03, not {condition!r}")
+        quote = "; > needs quotes: --fail-on 'share>3%'" if condition.strip() == "share" else ""
+        raise click.UsageError(
+            f"--fail-on takes {_WARNINGS}, share>3% or share>=0.03, not {condition!r}{quote}"
+        )
     share = float(match[2]) / (100 if match[3] else 1)
     if share >= 1 and not match[3]:
         raise click.UsageError(

@@ -43,7 +43,8 @@ def peak_limit(condition: str) -> PeakLimit:
     match = _CONDITION.fullmatch(condition)
     size = amount(match[2], match[3] or "") if match is not None else None
     if match is None or size is None:
-        raise click.UsageError(f"--fail-on takes peak>8GiB or peak>=500MB, not {condition!r}")
+        quote = "; > needs quotes: --fail-on 'peak>8GiB'" if condition.strip() == "peak" else ""
+        raise click.UsageError(f"--fail-on takes peak>8GiB or peak>=500MB, not {condition!r}{quote}")
     if not match[3] and 0 < size < _LEAST_BARE:
         raise click.UsageError(
             f"--fail-on: {match[2]} has no unit; did you mean `peak{match[1]}{match[2]}GiB`?"

@@ -388,6 +388,14 @@ _LAST_WORD = re.compile(r"%?[A-Za-z0-9_.\-]+\Z")
 def _entry_inside(place: ParseFailure) -> Mistake | None:
     if place.word != "ENTRY" or "RBRACE" not in place.expected:
         return None
+    header = place.text.rfind("HloModule", 0, place.start)
+    if (
+        place.opened is not None
+        and 0 <= header < place.opened
+        and "\n" not in place.text[header : place.opened]
+    ):
+        help = "is a `}` missing at the end of the header line?"
+        return Mistake("the header ends inside braces", place.behind, place.behind, help, opened=place.opened)
     message = "this computation starts before the previous one is closed"
     return Mistake(message, place.start, place.after, "is a `}` missing above?")
 
