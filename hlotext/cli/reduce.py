@@ -16,6 +16,9 @@ from hlotext.ir.files import write_text
 from hlotext.rewrite.reduction import reduce
 from hlotext.syntax.source.inputs import several
 
+_FOR_PYTHON = "fails(module) must be True for it, and a command"
+"""Words of the library about its own argument, where the command line has a command."""
+
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("file")
@@ -70,7 +73,7 @@ def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: in
         try:
             found = reduce(result.module, fails, max_tests)
         except ValueError as error:
-            say(str(error))
+            say(str(error).replace(_FOR_PYTHON, "the command"))
             raise click.exceptions.Exit(1) from None
     emit(str(found.module))
     say(f"{pluralize(found.before, 'instruction')} became {found.after:,} in {pluralize(found.tests, 'run')}")
