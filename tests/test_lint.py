@@ -144,7 +144,7 @@ def test_a_misspelled_table_of_pyproject_is_no_missing_one(tmp_path: Path, text:
         ('[lint]\nchip = "h900"\n', "no chip is named 'h900'"),
         ("[lint]\ntrips = { body = -1 }\n", "trips.body must be a non-negative number"),
         ('[lint]\nprofile = "vpu"\n', "profile must be one of tpu, gpu, cpu"),
-        ("[lint\n", "cannot be read"),
+        ("[lint\n", "is not valid TOML"),
     ],
 )
 def test_wrong_configuration(tmp_path: Path, text: str, message: str) -> None:

@@ -95,12 +95,12 @@ def say_other_platform(place: str, module: Module, chip: Chip) -> None:
         say(f"{place}: {told}")
 
 
-def refuse_other_platform(place: str, module: Module, platform: str | None) -> None:
-    """For `--platform`, whose rules hold for its own modules only. Raises Unreadable for one of another platform."""
+def say_given_platform(place: str, module: Module, platform: str | None) -> None:
+    """Says that `--platform` is another one than the text shows, whose rules are followed all the same."""
     own = backend_of(module)
     if platform is not None and own is not None and own.value != platform:
-        raise Unreadable(
-            f"{place}: the module is for {own.value}, not for {platform}; leave out --platform {platform}"
+        say(
+            f"{place}: the text looks like {own.value}; the rules of {platform} are followed, as --platform says"
         )
 
 

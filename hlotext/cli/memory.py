@@ -16,7 +16,7 @@ from hlotext.analysis.chips import CHIPS, HOST, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.entries import program_name
 from hlotext.cli import memory_message
-from hlotext.cli.chip_options import refuse_other_platform
+from hlotext.cli.chip_options import say_given_platform
 from hlotext.cli.common import (
     FORMAT,
     NotFound,
@@ -374,7 +374,7 @@ def _found(label: str, text: dumps.ModuleFile, platform: str | None, chip: Chip 
     for module in modules:
         called = label if len(modules) == 1 else f"{label}: {module.name}"
         refuse_missing_entry(called, module)
-        refuse_other_platform(called, module, platform)
+        say_given_platform(called, module, platform)
         try:
             computed = _assigned(module, text, platform, chip)
         except hlo.HloSyntaxError as error:

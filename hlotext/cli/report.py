@@ -11,7 +11,7 @@ import hlotext as hlo
 from hlotext.analysis import DeviceMesh, parse_mesh
 from hlotext.analysis.chips import CHIPS
 from hlotext.cli import report_builds
-from hlotext.cli.chip_options import chip_of, refuse_other_platform, say_other_platform, told
+from hlotext.cli.chip_options import chip_of, say_given_platform, say_other_platform, told
 from hlotext.cli.common import Unreadable, not_found, write_page
 from hlotext.cli.convert_trace import traced
 from hlotext.findings.errors import brief
@@ -118,7 +118,7 @@ def command(
             for path in paths
         ]
         for one in subjects:
-            refuse_other_platform(one.label, one.module, platform)
+            say_given_platform(one.label, one.module, platform)
             if row is not None:
                 say_other_platform(one.label, one.module, row)
         if source is not None:

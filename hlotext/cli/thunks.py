@@ -13,7 +13,7 @@ import click
 import hlotext as hlo
 from hlotext import analysis, dumps, thunks
 from hlotext.cli import thunks_executables, thunks_tpu
-from hlotext.cli.chip_options import refuse_other_platform
+from hlotext.cli.chip_options import say_given_platform
 from hlotext.cli.common import (
     FORMAT,
     Unreadable,
@@ -154,7 +154,7 @@ def _of(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
         for module in modules:
             refuse_missing_entry(path, module)
             label = path if len(modules) == 1 else f"{path}: {module.name}"
-            refuse_other_platform(label, module, platform)
+            say_given_platform(label, module, platform)
             if platform is None and analysis.backend_of(module) is analysis.Backend.TPU:
                 yield OnTpu(label, tpu.operations(module))
             else:
