@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import attrs
 import click
 
 import hlotext as hlo
-from hlotext.analysis import DeviceMesh, parse_mesh
+from hlotext.analysis import DeviceMesh, mesh_of, parse_mesh
 from hlotext.analysis.chips import CHIPS
 from hlotext.cli import report_builds
 from hlotext.cli.chip_options import chip_of, say_given_platform, say_other_platform, told
@@ -118,6 +119,7 @@ def command(
             for path in paths
         ]
         for one in subjects:
+            told(partial(mesh_of, one.module, given))
             say_given_platform(one.label, one.module, platform)
             if row is not None:
                 say_other_platform(one.label, one.module, row)
