@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -167,9 +167,27 @@ def write_picture(place: str, text: str) -> None:
     _write_or_emit(place, text, "")
 
 
+def format_of(place: str, given: str | None, endings: Mapping[str, Sequence[str]]) -> str:
+    """The format of an output file: as given, else by the ending of its name, else the first of `endings`.
+
+    Raises UsageError for a name with the ending of another format.
+    """
+    ending = os.path.splitext(place)[1].lower()
+    by_name = next((name for name, known in endings.items() if ending in known), None)
+    chosen = given or by_name or next(iter(endings))
+    if ending and place != "-" and by_name != chosen:
+        if by_name is not None:
+            what = f"--format {chosen} ends in {endings[chosen][0]}; --format {by_name} writes {ending}"
+        else:
+            what = f"no format ends in {ending}: {', '.join(known[0] for known in endings.values())}"
+        raise click.UsageError(f"--output {place}: {what}")
+    return chosen
+
+
 def write_page(place: str, page: str) -> None:
     """The same for a page, with its size."""
-    _write_or_emit(place, page, f", {len(page.encode()) / 1e6:.1f} MB")
+    size = len(page.encode())
+    _write_or_emit(place, page, f", {size / 1e6:.1f} MB" if size >= 1e5 else f", {size / 1e3:.1f} kB")
 
 
 def _write_or_emit(place: str, text: str, size: str) -> None:

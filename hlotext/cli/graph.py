@@ -8,7 +8,7 @@ import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis import parse_mesh
 from hlotext.cli.chip_options import told
-from hlotext.cli.common import NotFound, Unreadable, is_folder, not_found, read, write_page
+from hlotext.cli.common import NotFound, Unreadable, format_of, is_folder, not_found, read, write_page
 from hlotext.cli.folders import asked, chosen
 from hlotext.dumps.texts import compilation_of
 from hlotext.findings.errors import brief
@@ -16,6 +16,7 @@ from hlotext.syntax.source.inputs import several
 from hlotext.view import graph
 
 _HOPS = 3
+_ENDINGS = {"html": (".html", ".htm"), "svg": (".svg",), "dot": (".dot", ".gv")}
 
 
 @click.command()
@@ -38,10 +39,8 @@ _HOPS = 3
 @click.option(
     "--format",
     "output_format",
-    type=click.Choice(["html", "svg", "dot"]),
-    default="html",
-    show_default=True,
-    help="HTML page, picture, or Graphviz text.",
+    type=click.Choice(list(_ENDINGS)),
+    help="HTML page, picture, or Graphviz text.  [default: by the ending of FILE, else html]",
 )
 @click.option(
     "-o",
@@ -59,7 +58,7 @@ def command(
     chosen_name: str | None,
     mesh: str | None,
     most: int,
-    output_format: str,
+    output_format: str | None,
     place: str,
 ) -> None:
     """Interactive graph of FILE, or of the final HLO of a dump folder, as one offline HTML page: the neighborhood of
@@ -67,7 +66,7 @@ def command(
     Append `#name` to its URL to link to an operation.
 
     Instructions that only forward or move values (get-tuple-element, tuple, bitcast, copies) are folded into the edges,
-    whose width shows bytes. --format svg and dot draw the neighborhood only.
+    whose width shows bytes. Formats svg and dot draw the neighborhood only.
 
     Collectives show their cause and an annotation that would avoid them; for a DIR, every operation shows the
     pass that inserted it, and later changes.
@@ -76,10 +75,11 @@ def command(
     Examples:
       hlotext graph module_0001.jit_step.after_optimizations.txt -o graph.html
       hlotext graph dumps/ -o graph.html
-      hlotext graph dump.txt -i fusion.3 --hops 2 --format svg -o fusion.svg
+      hlotext graph dump.txt -i fusion.3 --hops 2 -o fusion.svg
 
     Exit status: 0 success, 1 no such name, 2 usage error or unreadable input.
     """
+    output_format = format_of(place, output_format, _ENDINGS)
     given = told(lambda: parse_mesh(mesh)) if mesh is not None else None
     module, compilation, is_whole = _meant(file, chosen_name)
     try:

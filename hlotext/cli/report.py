@@ -13,10 +13,12 @@ from hlotext.analysis import DeviceMesh, mesh_of, parse_mesh
 from hlotext.analysis.chips import CHIPS
 from hlotext.cli import report_builds
 from hlotext.cli.chip_options import chip_of, say_given_platform, say_other_platform, told
-from hlotext.cli.common import Unreadable, not_found, write_page
+from hlotext.cli.common import Unreadable, format_of, not_found, write_page
 from hlotext.cli.convert_trace import traced
 from hlotext.findings.errors import brief
 from hlotext.view import report
+
+_ENDINGS = {"html": (".html", ".htm"), "benchmark": (".json",), "markdown": (".md",)}
 
 
 @click.command()
@@ -41,10 +43,9 @@ from hlotext.view import report
 @click.option(
     "--format",
     "output_format",
-    type=click.Choice(["html", "benchmark", "markdown"]),
-    default="html",
-    show_default=True,
-    help="For a DATASET also benchmark (metrics of the newest build as JSON) and markdown (a comment of bounded length).",
+    type=click.Choice(list(_ENDINGS)),
+    help="For a DATASET also benchmark (metrics of the newest build as JSON) and markdown (a comment of bounded length)."
+    "  [default: by the ending of FILE, else html]",
 )
 @click.option(
     "--fail-on",
@@ -74,7 +75,7 @@ def command(
     platform: str | None,
     source: str | None,
     trace: str | None,
-    output_format: str,
+    output_format: str | None,
     fail_on: tuple[str, ...],
     accepted: str | None,
     percent: float,
@@ -104,6 +105,7 @@ def command(
     """
     if len(paths) > 2:
         raise click.UsageError("a report takes one or two inputs")
+    output_format = format_of(place, output_format, _ENDINGS)
     if len(paths) == 1 and report_builds.is_builds(paths[0]):
         report_builds.write(paths[0], place, output_format, accepted, percent, fail_on, title)
         return
