@@ -232,6 +232,47 @@ def test_imports_inside_functions_are_listed() -> None:
     }
 
 
+def _typing_blocks(tree: ast.Module) -> Iterator[ast.AST]:
+    for node in tree.body:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            yield from node.body
+
+
+def _only_typed(tree: ast.Module, within: Collection[ast.AST]) -> set[str]:
+    """Names that a module imports for types alone."""
+    names: dict[bool, set[str]] = {True: set(), False: set()}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names[node in within] |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in within:
+            names[False].add(node.id)
+    return names[True] - names[False]
+
+
+def _annotations(tree: ast.Module) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from filter(None, (node.returns,))
+        elif isinstance(node, ast.arg | ast.AnnAssign):
+            yield from filter(None, (node.annotation,))
+
+
+def test_what_is_imported_for_types_is_not_used() -> None:
+    """Also under a second name, `read as read`, of which ruff thinks that others use it: a door opens for others only."""
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        within = {one for block in _typing_blocks(tree) for one in ast.walk(block)}
+        names = _only_typed(tree, within)
+        typed = within | {one for annotation in _annotations(tree) for one in ast.walk(annotation)}
+        found += [
+            f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.id}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and node.id in names and node not in typed
+        ]
+    assert found == []
+
+
 def test_folders_of_passes_are_small() -> None:
     """A family of passes is read as a list."""
     sizes = {

@@ -78,7 +78,7 @@ class Step:
         Raises InputError if a file cannot be read, and HloSyntaxError if it is not valid HLO.
         """
         if not self.index:
-            return Changes(is_same_text=True)
+            return dumps.changes.Changes(is_same_text=True)
         step = self.compilation.steps[self.index - 1]
         old = identity.state_of(step, identity.usual_form(step.file.text()))
         new = identity.state_of(self, identity.usual_form(self.file.text()), old)
