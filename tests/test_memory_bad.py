@@ -251,7 +251,7 @@ def test_what_breaks_a_model_is_the_modules_fault_only_where_the_verifier_says_s
     assert ill is not None
     refusal = memory.MemoryModelError
     with (
-        pytest.raises(refusal, match="ill-formed: b: add has no operand 1"),
+        pytest.raises(refusal, match="ill-formed: b: add takes an operand 1"),
         needs_well_formed(ill, refusal),
     ):
         raise IndexError("of the model")

@@ -54,6 +54,7 @@ def names() -> dict[str, Any]:
         "rewrite": rewrite,
         "m": matchers,
         "Path": Path,
+        "records": records,
         "text": TEXT,
         "module": module,
         "entry": entry,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -342,14 +343,20 @@ CHIPS: Mapping[str, Chip] = MappingProxyType({row.name: row for row in _ROWS})
 """Every chip by name."""
 
 
+_SLICE = re.compile(r"^(v\d[a-z]*)-\d+$")
+"""A slice as Cloud TPU names it, by its number of cores or chips: `v5litepod-8`."""
+
+
 def chip(name: str) -> Chip:
-    """Returns the chip with this name or alias, ignoring case; also accepts topologies such as `v5e:2x2x1`.
+    """Returns the chip with this name or alias, ignoring case; also accepts topologies such as `v5e:2x2x1` and slices such as
+    `v5litepod-8`.
 
     Raises ValueError for an unknown name; the message suggests the closest one, else lists all.
     """
     if not isinstance(name, str):
         raise TypeError(f"a chip is named by a string, not {type(name).__name__}")
     word = name.split(":")[0].strip().lower()
+    word = _SLICE.sub(r"\1", word)
     for row in _ROWS:
         if word in (row.name, *(alias.lower() for alias in row.aliases)):
             return row

@@ -51,7 +51,9 @@ _HABITS = (
 )  # fmt: skip
 """Options that people bring from other tools, by command, and what to do instead."""
 _PRINTING = frozenset({"o", "output", "out", "outfile", "output-file", "dest", "to-file"})
-_MOST_COMMANDS = 3
+_MOST_COMMANDS = 6
+_UNIT = re.compile(r"[kKMGTP]?i?[bB]?|[num]?s|%")
+"""A unit of sizes, times or shares."""
 
 
 def no_such_option(error: click.NoSuchOption) -> str:
@@ -196,6 +198,8 @@ def path_meant(ctx: click.Context | None, word: str) -> str:
         and not behind.startswith("-")
         and not os.path.lexists(behind)
     ):
+        if behind.isdecimal() and _UNIT.fullmatch(word) is not None:
+            return f"a number and its unit are one word: {before} {behind}{word}"
         return f"values are joined with commas: {before} {behind.rstrip(',')},{word}"
     for option in known.values():
         choices = option.type.choices if isinstance(option.type, click.Choice) else ()

@@ -51,7 +51,10 @@ _WHOLE = (
 def with_foreign_names(kind: T) -> T:
     """Class decorator for a class of the tables below."""
     name = kind.__name__
-    foreign = FOREIGN.get(name, {})
+    own = {one: value for one, value in vars(kind).items() if one[0] != "_" and isinstance(value, property)}
+    foreign = {f"get_{one}": one for one in own}
+    foreign |= {f"set_{one}": f"`it.{one} = value`" for one, value in own.items() if value.fset is not None}
+    foreign |= FOREIGN.get(name, {})
     foreign = {other: meant for other, meant in foreign.items() if not hasattr(kind, other)}
     for other, meant in foreign.items():
         setattr(kind, other, ForeignName(other, meant))

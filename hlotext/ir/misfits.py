@@ -8,6 +8,7 @@ import dis
 import inspect
 import os
 import pathlib
+import re
 import sys
 import types
 import typing
@@ -401,7 +402,7 @@ def hint(value: object, kind: Any) -> str:
         return ways(value, kind)
     if isinstance(value, str) and issubclass(kind, pathlib.PurePath):
         return f"pathlib.Path({value!r}) is one"
-    if isinstance(value, types.MethodType | types.FunctionType) and kind in (str, bytes):
+    if isinstance(value, types.MethodType) and kind in (str, bytes):
         return f"call it: {value.__name__}()"
     return ""
 
@@ -501,6 +502,8 @@ def _shape_hint(value: object, kind: type) -> str:
 def rule_hint(value: object) -> str:
     """The way from a value to a rewrite rule."""
     if isinstance(value, str):
+        if re.fullmatch(r"[a-z][\w\-]*", value) is not None:
+            return f"a pass runs with hlotext.rewrite.Pipeline(hlotext.rewrite.parse_passes({value!r})).run(module)"
         return "hlotext.rewrite.rule(text) makes one"
     if hasattr(value, "alternatives") and hasattr(value, "operands"):
         return "@hlotext.rewrite.pattern(it) above a function makes one"
@@ -530,7 +533,11 @@ _WAYS: Mapping[str, Callable[[object, type], str]] = {
     "Layout": _by_text("hlotext.parse_layout(text) reads one", "layout"),
     "Literal": _by_text("hlotext.parse_literal(text, shape) reads one", "literal"),
     "Sharding": _by_text("hlotext.parse_sharding(text) reads one", "sharding"),
-    "Pattern": _by_text("hlotext.matchers.parse_pattern(text) reads one", "pattern"),
+    "Pattern": lambda value, kind: (
+        "give what it matches first: @hlotext.rewrite.pattern('dot')"
+        if isinstance(value, types.FunctionType)
+        else _by_text("hlotext.matchers.parse_pattern(text) reads one", "pattern")(value, kind)
+    ),
     "RewriteRule": lambda value, kind: rule_hint(value),
     "Config": lambda value, kind: (
         f"select={value!r} chooses rules" if isinstance(value, str) else "hlotext.lint.Config(...) makes one"

@@ -58,6 +58,8 @@ def donate(
     donors = list(getattr(module.attributes.get("buffer_donor"), "entries", ()))
     for argument, result in buffers.items():
         number, index = argument if isinstance(argument, tuple) else (argument, ())
+        if not isinstance(number, int):
+            raise TypeError(f"an argument is given by its number, not by {number!r}")
         parameters = module.entry.parameters
         given = _array(parameters[number].shape, index) if 0 <= number < len(parameters) else None
         if given is None:
@@ -69,7 +71,11 @@ def donate(
             continue
         place = (result,) if isinstance(result, int) else tuple(result)
         taken = _array(module.entry.root.shape, place)
-        if taken is None or taken.text_without_layout() != given.text_without_layout():
+        if taken is None:
+            raise EditError(
+                f"the result of {module.entry.name} is {module.entry.root.shape}, with no array at {place}"
+            )
+        if taken.text_without_layout() != given.text_without_layout():
             raise EditError(f"argument {number} is {given}, but the result at {place} is {taken}")
         if any(a.output_index == place for a in aliases):
             raise EditError(f"the result at {place} already uses the buffer of another argument")

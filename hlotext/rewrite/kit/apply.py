@@ -40,7 +40,10 @@ def _expect_rules(rules: object) -> Sequence[RewriteRule]:
     if isinstance(rules, RewriteRule):
         raise TypeError("expected a list of rules, not one rule; use [rule]")
     if not isinstance(rules, Iterable):
-        raise TypeError(f"expected a list of rules, not {type(rules).__name__}")
+        hint = misfits.hint(rules, RewriteRule)
+        raise TypeError(
+            f"expected a list of rules, not {type(rules).__name__}" + (f"; {hint}" if hint else "")
+        )
     found = list(rules)
     for one in found:
         if not isinstance(one, RewriteRule):

@@ -21,6 +21,8 @@ from hlotext.semantics import conditions
 from hlotext.semantics.infer import CannotInfer
 
 _ARROW = re.compile(r'=>|"')
+_OTHER_ARROW = re.compile(r"[-~=]+>|:=|(?<=\))\s*=(?=\s)")
+"""What others write between a pattern and its replacement."""
 _INHERITED = frozenset({*INHERITED, "sharding"})
 
 
@@ -92,7 +94,10 @@ def _arrow(source: Text) -> int:
             quoted = not quoted
         elif not quoted:
             return match.start()
-    raise source.error("expected => and the replacement for a match", len(source.text))
+    other = _OTHER_ARROW.search(source.text)
+    use = f"; write => for {other[0].strip()}" if other is not None else ""
+    place = len(source.text) if other is None else other.end() - len(other[0].strip())
+    raise source.error(f"expected => and the replacement for a match{use}", place)
 
 
 # ---- the right side, checked

@@ -57,7 +57,7 @@ class Op:
         """Returns the shape of operand `number`. Raises ShapeInferenceError if there is none."""
         if number >= len(self.operands):
             raise ShapeInferenceError(
-                f"{self.opcode} has no operand {number}: it has {len(self.operands)}, numbered from 0",
+                f"{self.opcode} takes an operand {number}, counted from 0, but has {len(self.operands)}",
                 operand=number,
             )
         return self.operands[number]
