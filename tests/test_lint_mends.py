@@ -84,12 +84,12 @@ def test_residuals_of_f32_data_are_f32() -> None:
     assert "D101" not in codes(carried)
 
 
-def test_attention_is_named_where_matmuls_are_batched() -> None:
-    """Messages along edges are no scores."""
+def test_scores_of_attention_are_left_to_the_rule_about_them() -> None:
+    """Messages along edges are no scores, nor is what no softmax normalizes."""
     for path in ("M121.txt", "M116.txt"):
         assert "attention" not in only(fires(path), path[:4]).help
-    assert "for attention" in only(ATTENTION, "M121").help
-    assert "for attention" not in only(ATTENTION.replace("exponential(", "tanh("), "M121").help
+    assert "M121" not in codes(ATTENTION)
+    assert "attention" not in only(ATTENTION.replace("exponential(", "tanh("), "M121").help
 
 
 def test_what_is_stacked_and_reduced_costs_filling_writing_and_reading() -> None:

@@ -69,8 +69,10 @@ def with_foreign_names(kind: T) -> T:
             kind, attribute, property(own.fget, _no_setter(f"{attribute} of {name} cannot be set; {use}"))
         )
 
+    listed: Callable[[object], list[str]] = kind.__dir__  # type: ignore[assignment]
+
     def own_names(value: object) -> list[str]:
-        return [name for name in object.__dir__(value) if name not in foreign]
+        return [name for name in listed(value) if name not in foreign]
 
     kind.__dir__ = own_names  # type: ignore[method-assign, assignment]  # completed and proposed are names that exist
     return kind

@@ -75,8 +75,9 @@ class WholeAtOnce(Rule):
             first,
             f"{pluralize(len(found), 'array')}, the largest {byte_text(size)} ({written(first)}), "
             f"{verb} computed from at most {byte_text(most)} and only summed up, but held whole",
-            f"compute them in blocks: jax.lax.map(f, rows, batch_size=...), or a lax.scan that adds up; with {_BLOCKS} "
-            "blocks the peak falls by this much, and blocks that fit into a cache or fast memory are not written to memory",
+            "compute them in blocks: jax.lax.map(f, rows, batch_size=...), or a lax.scan that adds up, with jax.checkpoint "
+            f"around f where it is differentiated, which would keep every block; with {_BLOCKS} blocks the peak falls by "
+            "this much, and blocks that fit into a cache or fast memory are not written to memory",
             size,
             is_held=True,
             peak_bytes=saved,

@@ -22,7 +22,7 @@ from hlotext.semantics.infer import CannotInfer
 
 _ARROW = re.compile(r'=>|"')
 _OTHER_ARROW = re.compile(r"[-~=]+>|:=|(?<=\))\s*=(?=\s)")
-"""What others write between a pattern and its replacement."""
+"""Arrows of other notations between a pattern and its replacement."""
 _INHERITED = frozenset({*INHERITED, "sharding"})
 
 
