@@ -76,6 +76,7 @@ def _only_verified(text: str) -> bool:
 
 
 @pytest.mark.xla
+@pytest.mark.slow  # once, with the newest release
 def test_xla_agrees_on_changed_cases() -> None:
     """Numbers and types of the cases changed at random: the same are refused, others have the same shape."""
     random_ = random.Random(20260701)

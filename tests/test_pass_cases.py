@@ -37,6 +37,7 @@ def test_golden(path: Path, golden: Callable[[Path, str], None]) -> None:
 
 
 @pytest.mark.xla
+@pytest.mark.slow  # once, with the newest release
 def test_results() -> None:
     pytest.importorskip("jax")
     run = subprocess.run(
