@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+import hlotext as hlo
 from hlotext.analysis.sizes import byte_text
 from hlotext.cli.output import shortened
 from hlotext.cli.run_totals import ModuleFacts
@@ -59,7 +60,7 @@ def test_golden(case: str, golden: Callable[[Path, str], None], monkeypatch: pyt
     """The whole report is what the file in tests/data/golden/cli holds."""
     monkeypatch.chdir(support.ROOT)
     result = run(*CASES[case])
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.exit_code == 0, result.stderr
     golden(GOLDEN / f"{case}.txt", result.stdout)
 
 
@@ -278,3 +279,13 @@ def test_a_loop_has_its_trip_count_and_elements_have_the_names_that_the_text_has
     assert "while.1#1  get-tuple-element" in shown
     assert "while.1_1" not in shown
     assert "\n  shape  " not in shown
+
+
+@pytest.mark.parametrize("command", [["show"], ["cost"], ["verify"], ["grep", "add(...)"]])
+@pytest.mark.parametrize("name", ["m.hlo.pb", "m.hlo.pb.gz"])
+def test_a_folder_holds_protos_under_any_name(command: list[str], name: str, tmp_path: Path) -> None:
+    pytest.importorskip("google.protobuf")
+    data = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] add(x, x) }").to_proto()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    result = run(*command, tmp_path)
+    assert result.exit_code == 0, result.stderr

@@ -225,6 +225,8 @@ def read(
     caller wants to say its errors itself (`with_notes`: its notes only); to such a caller StableHLO is text that is no HLO.
     `is_whole`: also for text that is cut before its entry.
     """
+    if not isinstance(place, str) and place.file is None:  # a file beside the dumps, which may hold a proto
+        place = place.path
     where: dict[str, Any] = {"file": place if isinstance(place, str) else place.label}
     try:
         if isinstance(place, str):
