@@ -315,6 +315,8 @@ def test_donation_keeps_what_the_header_says_of_other_arguments() -> None:
     assert "input_output_alias={ {}: (0, {}, must-alias) }, buffer_donor={ (1, {}) }" in header
     rewrite.donate(module, {0: None, 1: None})
     assert "input_output_alias" not in module.attributes
+    rewrite.donate(module, {0: ()})
+    assert "input_output_alias={ {}: (0, {}, may-alias) }, buffer_donor={ (1, {}) }" in str(module)
 
 
 def test_help_and_dir_list_what_is_public() -> None:

@@ -81,6 +81,10 @@ def donate(
             raise EditError(f"the result at {place} already uses the buffer of another argument")
         aliases.append(InputOutputAlias(place, number, index, AliasKind(kind)))
     with module.transaction():
+        if (
+            "buffer_donor" in module.attributes
+        ):  # an argument that gets a result is not to be in both on the way
+            del module.attributes["buffer_donor"]
         for name, config in (
             ("input_output_alias", InputOutputAliasConfig(tuple(aliases)).canonical()),
             ("buffer_donor", BufferDonorConfig(tuple(donors)).canonical()),
