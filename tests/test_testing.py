@@ -263,6 +263,8 @@ def test_a_mesh_that_cannot_be_is_an_error() -> None:
     assert inspect(path, {"data": 4}).collectives(axis="data") is not None
     with pytest.raises(ValueError, match="has no axis model"):
         inspect(path, {"data": 4}).collectives(axis="model")
+    with pytest.raises(ValueError, match="did you mean `data`"):
+        inspect(path, {"data": 4}).collectives(axis="dta")
 
 
 STEP = """HloModule m, num_partitions=4

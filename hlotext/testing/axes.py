@@ -10,6 +10,7 @@ import numpy as np
 
 from hlotext.analysis import Communication, DeviceMesh, MeshSource, axes_of, mesh_of, parse_mesh
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.spelling import did_you_mean
 
 
 def sizes_of(mesh: Any) -> Mapping[str, int]:
@@ -60,8 +61,13 @@ def along(
     mesh = known.mesh
     for axis in axes:
         if axis not in mesh.names:
-            hint = "" if known.source is MeshSource.GIVEN else ": pass the mesh"
-            raise ValueError(f"the mesh has no axis {axis} (it has {', '.join(mesh.names)}){hint}")
+            hint = did_you_mean(axis, mesh.names)
+            if not hint and known.source is not MeshSource.GIVEN:
+                hint = "pass the mesh, if that is another one"
+            raise ValueError(
+                f"the mesh has no axis {axis} (it has {', '.join(mesh.names)})"
+                + (f"; {hint}" if hint else "")
+            )
     wanted = {axis for axis in axes if mesh.sizes[mesh.names.index(axis)] > 1}
     for one in found:
         taken = axes_of(module, one, mesh)
