@@ -149,9 +149,8 @@ class _Commands(CommandGroup):
         note_words(ctx, args)
         own = args[: args.index("--")] if "--" in args else args  # behind it stands another program's command
         for place, word in enumerate(own):
-            may_be_empty = (
-                "--flags" in own[max(0, place - 2) : place]
-            )  # XLA's flags, which a build may not set
+            # XLA's flags, of which a build may set none.
+            may_be_empty = "--flags" in own[max(0, place - 2) : place]
             if (not word and not may_be_empty) or (word.startswith("--") and word.endswith("=")):
                 what = f"{word[:-1]} needs a value" if word else "an argument is empty"
                 ctx.fail(f"{what}; is a shell variable unset?")

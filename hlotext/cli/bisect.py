@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from hlotext import dumps
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, say, write_json
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, say, timeout_option, write_json
 from hlotext.cli.folders import opened
 from hlotext.cli.output import output
 from hlotext.execution.narrowing import Verdict, first_bad, smallest
@@ -38,14 +38,7 @@ _DISABLE = "xla_disable_hlo_passes"
     metavar="VENV",
     help="Virtual environment to test; repeat the option, ordered from good to bad.",
 )
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    default=600.0,
-    show_default=True,
-    help="Time limit per run, in seconds; a timeout counts as a failure.",
-)
+@timeout_option(600.0, "per run, in seconds; a timeout counts as a failure.")
 @click.argument("arguments", nargs=-1, required=True, metavar="-- COMMAND...")
 @FORMAT
 def command(

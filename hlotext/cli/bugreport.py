@@ -9,7 +9,17 @@ import click
 
 import hlotext as hlo
 from hlotext import bugreport, messages
-from hlotext.cli.common import NotFound, Unreadable, is_folder, read, refuse_missing, say, write_file
+from hlotext.cli.common import (
+    NotFound,
+    Unreadable,
+    is_folder,
+    max_tests_option,
+    read,
+    refuse_missing,
+    say,
+    timeout_option,
+    write_file,
+)
 from hlotext.cli.folders import chosen
 from hlotext.cli.output import output
 from hlotext.dumps.storage import is_archive
@@ -38,22 +48,8 @@ from hlotext.syntax.source.inputs import decode, read_data, several
 )
 @click.option("--keep-constants", is_flag=True, help="Keep the constants of the module.")
 @click.option("--no-flags", is_flag=True, help="Do not set XLA_FLAGS.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    default=60.0,
-    show_default=True,
-    help="Time limit per run of COMMAND, in seconds.",
-)
-@click.option(
-    "--max-tests",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=500,
-    show_default=True,
-    help="Maximum number of runs of COMMAND.",
-)
+@timeout_option(60.0, "per run of COMMAND, in seconds.")
+@max_tests_option(500)
 @click.option("--yes", is_flag=True, help="Write without asking.")
 def command(
     path: str,

@@ -88,6 +88,30 @@ def limit_option(
     )
 
 
+def timeout_option(default: float, what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--timeout`: for how many seconds something runs at most; `what` follows `Time limit`."""
+    return click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        default=default,
+        show_default=True,
+        help=f"Time limit {what}",
+    )
+
+
+def max_tests_option(default: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--max-tests`: how often a command runs at most to reduce a module."""
+    return click.option(
+        "--max-tests",
+        type=click.IntRange(min=1),
+        metavar="N",
+        default=default,
+        show_default=True,
+        help="Maximum number of runs of COMMAND.",
+    )
+
+
 _FORMAT = click.option(
     "--format",
     "output_format",
@@ -263,14 +287,18 @@ def say_misspelled(notes: Iterable[hlo.Diagnostic]) -> None:
     """Says which names of a text are probably misspelled, one of each: figures of it are wrong or incomplete."""
     said: dict[str, str] = {}
     for note in notes:
-        if note.code in UNKNOWN_NAMES and note.help.startswith("did you mean"):
+        if is_misspelled(note):
             said.setdefault(f"{note.code} {note.message}", note.brief)
     for line in list(said.values())[:_MOST_MISSPELLED]:
         say(line)
 
 
-UNKNOWN_NAMES = frozenset({"X201", "X202", "X203", "X204"})
-"""Codes of names that this release does not know."""
+def is_misspelled(note: hlo.Diagnostic) -> bool:
+    """True for an unknown name that is close to a known one: new names of XLA are tolerated, but `addd` is none of them."""
+    return note.code in _UNKNOWN_NAMES and note.help.startswith("did you mean")
+
+
+_UNKNOWN_NAMES = frozenset({"X201", "X202", "X203", "X204"})
 _MOST_MISSPELLED = 3
 
 

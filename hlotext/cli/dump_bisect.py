@@ -13,7 +13,7 @@ import click
 from hlotext import diff, dumps
 from hlotext.analysis import SourceLocations
 from hlotext.analysis.formatting import pluralize
-from hlotext.cli.common import FORMAT, Unreadable, limit_option, not_found, say, write_json
+from hlotext.cli.common import FORMAT, Unreadable, limit_option, not_found, say, timeout_option, write_json
 from hlotext.cli.folders import opened
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import WorkBar, output
@@ -46,14 +46,7 @@ _SHOWN = ("wrong", "precision", "not run")
     help="Relative tolerance per element.  [default: 0.01, without floats narrower than f32 0.001]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random arguments.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    default=120.0,
-    show_default=True,
-    help="Time limit per module, in seconds.",
-)
+@timeout_option(120.0, "per module, in seconds.")
 @click.option(
     "--reduce",
     "target",

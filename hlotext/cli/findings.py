@@ -13,7 +13,7 @@ import click
 import hlotext as hlo
 from hlotext import reports
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
-from hlotext.cli.common import UNKNOWN_NAMES, Inputs, say, write_file
+from hlotext.cli.common import Inputs, is_misspelled, say, write_file
 from hlotext.cli.help_rule import RULES
 from hlotext.cli.json_output import json_text
 from hlotext.cli.output import echo, emit_report, is_colourful, terminal_width
@@ -111,13 +111,8 @@ class FindingsOutput:
 
 
 def _weighed(finding: hlo.Diagnostic) -> hlo.Diagnostic:
-    """The finding; a warning instead of a note for an unknown name that is close to a known one.
-
-    New names of XLA are tolerated, but `addd` is a misspelling, which XLA rejects.
-    """
-    if finding.code not in UNKNOWN_NAMES or not finding.help.startswith("did you mean"):
-        return finding
-    return attrs.evolve(finding, severity=hlo.Severity.WARNING)
+    """The finding; a warning instead of a note for a misspelled name, which XLA rejects."""
+    return attrs.evolve(finding, severity=hlo.Severity.WARNING) if is_misspelled(finding) else finding
 
 
 def cut(report: reports.FindingsReport, limit: int | None) -> reports.FindingsReport:

@@ -15,7 +15,7 @@ from hlotext.analysis.chips import CHIPS
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli import COMMANDS, CommandGroup, current
 from hlotext.cli.output import output
-from hlotext.ir.spelling import nearest, with_article
+from hlotext.ir.spelling import nearest, slip_of, with_article
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.types import ELEMENT_TYPES
@@ -67,20 +67,9 @@ _ALL = "`hlotext help --help` lists the kinds of names"
 def meant(word: str) -> str:
     """The suggestion of the help on a name, for a word that may be one of another kind or nearly one; may be empty."""
     known = [name for kind, names in _NAMES.items() if kind != _COLUMN for name in names()]
-    names = [word] if kinds_of(word) else nearest(word, known) or columns_like(word, _NAMES[_COLUMN]())
+    names = [word] if kinds_of(word) else nearest(word, known) or slip_of(word, _NAMES[_COLUMN]())
     shown = " or ".join(f"`hlotext help {name}` ({kinds_of(name)[0]})" for name in dict.fromkeys(names))
     return f"did you mean {shown}?" if shown else ""
-
-
-def columns_like(word: str, known: Collection[str]) -> list[str]:
-    """The column that a word is a slip of. There are hundreds, so that two letters of three are no reason to name one."""
-    import difflib
-
-    return difflib.get_close_matches(word, known, 1, _SLIP)
-
-
-_SLIP = 0.75
-"""Similarity of a word to the column that it is a slip of."""
 
 
 def has_page(word: str) -> bool:

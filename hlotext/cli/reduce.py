@@ -10,7 +10,7 @@ import click
 
 import hlotext as hlo
 from hlotext.analysis.formatting import pluralize
-from hlotext.cli.common import Unreadable, read, say
+from hlotext.cli.common import Unreadable, max_tests_option, read, say, timeout_option
 from hlotext.cli.output import emit
 from hlotext.ir.files import write_text
 from hlotext.rewrite.reduction import reduce
@@ -23,22 +23,8 @@ _FOR_PYTHON = "fails(module) must be True for it, and a command"
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("file")
 @click.argument("arguments", nargs=-1, required=True, metavar="-- COMMAND...")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    default=60.0,
-    show_default=True,
-    help="Time limit per run, in seconds; a timeout is not a failure.",
-)
-@click.option(
-    "--max-tests",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=2000,
-    show_default=True,
-    help="Maximum number of runs of COMMAND.",
-)
+@timeout_option(60.0, "per run, in seconds; a timeout is not a failure.")
+@max_tests_option(2000)
 def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: int) -> None:
     """Reduce FILE to a minimal module for which COMMAND still fails (exit status other than 0).
 

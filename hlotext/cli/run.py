@@ -10,7 +10,7 @@ import numpy as np
 import hlotext as hlo
 from hlotext.analysis.formatting import pluralize, seconds
 from hlotext.analysis.meant import bare
-from hlotext.cli.common import FORMAT, Inputs, NotFound, Unreadable, write_json
+from hlotext.cli.common import FORMAT, Inputs, NotFound, Unreadable, timeout_option, write_json
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import output
 from hlotext.execution import Execution, NotExecutable, run
@@ -56,14 +56,7 @@ _DIFFERENT = 1
     type=click.IntRange(min=1),
     help="Number of devices, if the module does not specify it; 1 runs a program as it was before partitioning.",
 )
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    default=120.0,
-    show_default=True,
-    help="Time limit to compile and run, in seconds.",
-)
+@timeout_option(120.0, "to compile and run, in seconds.")
 @FORMAT
 def command(
     file: str,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -12,7 +11,7 @@ from typing import Any, TypeVar
 import attrs
 import click
 
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, slip_of
 from hlotext.schemas import columns
 from hlotext.schemas.command_table import current
 
@@ -121,12 +120,10 @@ def _elsewhere(wanted: str) -> str:
         ):
             for word in filter(None, (column.title, column.key)):
                 having.setdefault(word, {})[f"`hlotext {' '.join(current([name]))}`"] = None
-    near = difflib.get_close_matches(wanted, having, 1, _SLIP)
+    near = slip_of(wanted, having)
     return f"{near[0]} is a column of {' and '.join(list(having[near[0]])[:_MOST_COMMANDS])}" if near else ""
 
 
-_SLIP = 0.75
-"""Similarity of a word to the column of another command that it is a slip of."""
 _LONG = 5
 """Letters of a word that is near to few others."""
 _MOST_COMMANDS = 2

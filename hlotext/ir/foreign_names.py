@@ -12,6 +12,8 @@ from typing import NoReturn, TypeVar
 
 from attrs.exceptions import FrozenInstanceError
 
+from hlotext.ir.spelling import with_article
+
 T = TypeVar("T", bound=type)
 
 
@@ -59,15 +61,13 @@ def with_foreign_names(kind: T) -> T:
     for other, meant in foreign.items():
         setattr(kind, other, ForeignName(other, meant))
     for protocol, use in UNSUPPORTED.get(name, {}).items():
-        setattr(kind, protocol, _refusal(f"a{'n' if name[0] in 'AEIO' else ''} {name} {use}"))
+        setattr(kind, protocol, _refusal(f"{with_article(name)} {use}"))
         if protocol == "__len__":
             kind.__bool__ = _true  # type: ignore[attr-defined]  # which Python would take from the length
     explain_frozen(kind)
     for attribute, use in READ_ONLY.get(name, {}).items():
-        own = vars(kind)[attribute]
-        setattr(
-            kind, attribute, property(own.fget, _no_setter(f"{attribute} of {name} cannot be set; {use}"))
-        )
+        refuse = _no_setter(f"{attribute} of {name} cannot be set; {use}")
+        setattr(kind, attribute, property(vars(kind)[attribute].fget, refuse))
 
     listed: Callable[[object], list[str]] = kind.__dir__  # type: ignore[assignment]
 
@@ -123,13 +123,13 @@ def text_formatted(value: object, spec: str) -> str:
     return format(str(value), spec)
 
 
-def _turned(table: Mapping[str, str]) -> Mapping[str, str]:
-    """Foreign names by what is used instead, turned around."""
+def turned(table: Mapping[str, str]) -> Mapping[str, str]:
+    """Maps foreign names to what is used instead, given the names, separated by spaces, by what is used."""
     return {name: use for use, names in table.items() for name in names.split()}
 
 
 FOREIGN: Mapping[str, Mapping[str, str]] = {
-    "Module": _turned(
+    "Module": turned(
         {
             "entry": "entry_computation main main_computation",
             'attributes["entry_computation_layout"]': "entry_computation_layout",
@@ -173,7 +173,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "transaction()": "edit begin atomic",
         }
     ),
-    "Computation": _turned(
+    "Computation": turned(
         {
             "callers": "caller_instructions users",
             "instructions": "get_instructions ops nodes operations body",
@@ -196,7 +196,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "hlotext.rewrite.Builder.before(instruction)": "builder build",
         }
     ),
-    "Instruction": _turned(
+    "Instruction": turned(
         {
             "operands": "args inputs operand arguments sources parents predecessors producers get_operands",
             "len(instruction.operands)": "operand_count num_operands",
@@ -246,7 +246,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             'instruction.opcode == "..."': "is_constant is_parameter is_fusion is_dot is_collective isa is_a",
         }
     ),
-    "Shape": _turned(
+    "Shape": turned(
         {
             "dimensions": "dims sizes shape dimension",
             "element_type": "dtype type primitive_type xla_element_type np_dtype",
@@ -264,7 +264,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "dimensions == ()": "is_scalar",
         }
     ),
-    "Layout": _turned(
+    "Layout": turned(
         {
             "minor_to_major": "order dimensions dims permutation",
             "tiles": "tile tiling",
@@ -273,7 +273,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "memory_space": "space",
         }
     ),
-    "Literal": _turned(
+    "Literal": turned(
         {
             "known_array": "value values data numpy to_numpy as_array to_array",
             "known_array.item()": "item",
@@ -283,7 +283,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "hlotext.parse_literal(text, shape)": "parse from_text from_string",
         }
     ),
-    "Analysis": _turned(
+    "Analysis": turned(
         {
             "flops": "total total_flops flop flop_count",
             "bytes_accessed": "bytes total_bytes bytes_moved memory_traffic",
@@ -292,7 +292,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "of(instruction)": "cost get instruction",
         }
     ),
-    "Estimate": _turned(
+    "Estimate": turned(
         {
             "seconds": "time total total_time latency runtime duration us ms microseconds milliseconds total_seconds",
             "by_bound": "bound bottleneck bound_by limited_by",
@@ -301,7 +301,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "module.cost().bytes_accessed": "bytes bytes_accessed",
         }
     ),
-    "Assignment": _turned(
+    "Assignment": turned(
         {
             "peak().bytes": "peak_bytes peak_memory max_bytes high_water_mark",
             "total_bytes": "total size bytes total_size total_memory",
@@ -309,7 +309,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "timeline": "live usage history",
         }
     ),
-    "Finding": _turned(
+    "Finding": turned(
         {
             "code": "id rule_id check rule_code",
             "message": "text msg description title",
@@ -320,23 +320,23 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "seconds": "time saving savings",
         }
     ),
-    "Pipeline": _turned(
+    "Pipeline": turned(
         {
             "run(module)": "apply execute run_on",
             "passes": "list stages steps",
             "hlotext.rewrite.Pipeline([*pipeline.passes, new])": "add append add_pass",
         }
     ),
-    "Builder": _turned(
+    "Builder": turned(
         {
             "hlotext.rewrite.Builder(computation)": "at_end end append",
             "hlotext.rewrite.Builder.before(instruction)": "at insert_before insertion_point",
         }
     ),
-    "PassResult": _turned(
+    "PassResult": turned(
         {"changed": "is_changed modified has_changed success", "statistics": "stats counts"}
     ),
-    "Rewrite": _turned(
+    "Rewrite": turned(
         {
             "b": "builder build",
             "instruction": "root op node matched target matched_op instr",
@@ -345,7 +345,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             'r["name"]': "captures bindings get capture operands",
         }
     ),
-    "Pattern": _turned(
+    "Pattern": turned(
         {
             "pattern.match(instruction) for each of module.instructions()": "find find_all findall search finditer match_all",
             "with_shape(shape)": "shape",
@@ -353,7 +353,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "with_predicate(function)": "where filter when if_",
         }
     ),
-    "Hlo": _turned(
+    "Hlo": turned(
         {
             "count(opcode)": "num count_of opcount has contains",
             "peak_memory": "peak memory_peak peak_bytes",
@@ -364,7 +364,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "cost.flops": "total_flops",
         }
     ),
-    "Table": _turned(
+    "Table": turned(
         {
             "to_rows()": "rows to_list to_dicts to_pylist iterrows to_records tolist",
             "column_names": "names keys",
@@ -373,7 +373,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "num_rows": "shape size count",
         }
     ),
-    "FindingList": _turned(
+    "FindingList": turned(
         {
             "[finding.code for finding in findings]": "codes",
             '[finding for finding in findings if finding.severity.value == "error"]': "errors",
@@ -381,7 +381,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "len(findings)": "num_findings size",
         }
     ),
-    "ParseResult": _turned(
+    "ParseResult": turned(
         {
             "diagnostics": "errors error warnings problems findings messages",
             "module.entry": "entry",
@@ -389,7 +389,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "module.computations": "computations",
         }
     ),
-    "DumpFolder": _turned(
+    "DumpFolder": turned(
         {
             "compilations": "modules dumps programs compilation",
             "compilations[0].steps": "steps passes stages",

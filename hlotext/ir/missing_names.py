@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from types import FrameType
 
+from hlotext.ir.foreign_names import turned
 from hlotext.ir.spelling import did_you_mean
 
 
@@ -100,13 +101,8 @@ _MAIN: Mapping[str, str] = {
 }
 
 
-def _words(table: Mapping[str, str]) -> Mapping[str, str]:
-    """A table of names by use, turned around."""
-    return {name: use for use, names in table.items() for name in names.split()}
-
-
 _MEANT: Mapping[str, Mapping[str, str]] = {
-    "": _words(
+    "": turned(
         {
             "hlotext.load(path)": "read open fromfile readfile loadfile parsefile loadmodule readmodule openfile "
             "loadtext readtext frompath loadhlo readhlo import fromproto loadproto",
@@ -138,28 +134,28 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
             "hlotext.__version__": "version",
         }
     ),
-    "cost": _words(
+    "cost": turned(
         {
             "hlotext.cost.estimate(module, chip)": "time times seconds runtime roofline chip chips latency",
             "hlotext.cost.analyze(module).flops or .bytes_accessed": "flops bytes total totals",
         }
     ),
-    "memory": _words(
+    "memory": turned(
         {
             "hlotext.memory.assign(module).peak()": "peak peakmemory total usage size highwatermark",
             "hlotext.memory.assign(module).allocations": "buffers allocations buffer allocate",
         }
     ),
-    "lint": _words(
+    "lint": turned(
         {
             "hlotext.lint.run(module)": "lint linter lintmodule findings",
             "hlotext.lint.all_rules()": "rules listrules getrules",
             "hlotext.lint.lint_files(paths)": "lintpath lintfolder lintdirectory",
         }
     ),
-    "diff": _words({"hlotext.diff.compare(old, new)": "diff difference differences delta"}),
-    "dumps": _words({"hlotext.dumps.open(path)": "folder dump fromfolder directory"}),
-    "rewrite": _words(
+    "diff": turned({"hlotext.diff.compare(old, new)": "diff difference differences delta"}),
+    "dumps": turned({"hlotext.dumps.open(path)": "folder dump fromfolder directory"}),
+    "rewrite": turned(
         {
             "hlotext.rewrite.rule(text), or @hlotext.rewrite.pattern(...) above a function": "parserule rule rules newrule "
             "makerule compilerule fromtext",
@@ -175,7 +171,7 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
             "hlotext.EditError": "error",
         }
     ),
-    "tables": _words(
+    "tables": turned(
         {
             "hlotext.tables.tables_of(module)": "table tables all from_module frommodule",
             'pandas.DataFrame.from_arrow(hlotext.tables.tables_of(module)["instructions"])': "topandas todataframe "
@@ -183,21 +179,21 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
             'polars.DataFrame(hlotext.tables.tables_of(module)["instructions"])': "polars topolars",
         }
     ),
-    "layout": _words({"hlotext.parse_layout(text)": "parse parselayout fromtext read load"}),
-    "matchers": _words(
+    "layout": turned({"hlotext.parse_layout(text)": "parse parselayout fromtext read load"}),
+    "matchers": turned(
         {"hlotext.matchers.parse_pattern(text)": "parse compile pattern_ frompattern fromtext read"}
     ),
-    "proto": _words(
+    "proto": turned(
         {
             "hlotext.load(path)": "load open read loadmodule fromfile",
             "hlotext.proto.read_module(data)": "parse loads decode deserialize frombytes parsefromstring fromproto",
             "hlotext.proto.write_module(module)": "dump dumps write encode serialize toproto tobytes serializetostring",
         }
     ),
-    "thunks": _words({"hlotext.thunks.predict(module)": "thunks list"}),
-    "triage": _words({"hlotext.triage.run(paths)": "triage rank"}),
-    "testing": _words({"hlotext.testing.inspect(value)": "hlo fixture check load parse expect"}),
-    "execution": _words(
+    "thunks": turned({"hlotext.thunks.predict(module)": "thunks list"}),
+    "triage": turned({"hlotext.triage.run(paths)": "triage rank"}),
+    "testing": turned({"hlotext.testing.inspect(value)": "hlo fixture check load parse expect"}),
+    "execution": turned(
         {"hlotext.interop.jax, after import hlotext.interop.jax": "fromjax lower compile jit jax"}
     ),
 }

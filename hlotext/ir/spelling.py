@@ -104,6 +104,15 @@ def nearest(word: str, known: Collection[str]) -> list[str]:
     return sorted(close if len(close) <= _MOST_AS_NEAR else close[:1])
 
 
+def slip_of(word: str, known: Collection[str]) -> list[str]:
+    """The word that another one is a slip of; among hundreds, two letters of three alike are no reason to name one."""
+    return sorted(_closest(word, known, _SLIP))[-1:]
+
+
+_SLIP = 0.75
+"""Minimum similarity of a word to the one that it is a slip of."""
+
+
 def _begins(one: str, other: str) -> bool:
     """True if one name is another one, of three letters or more, with something behind it."""
     return len(other) > _SHORT and one.lower().startswith(other.lower())

@@ -84,7 +84,7 @@ def is_next_to_exchange(copy: Instruction, context: Context) -> bool:
 
     Element-wise operations between take the layout of their neighbors.
     """
-    if not any(one.kind == _KIND for one in context.communications):
+    if _KIND not in context.communication_kinds:
         return False
     return any(
         _along(first, is_forward, context, _by_element).exchanges
@@ -94,7 +94,7 @@ def is_next_to_exchange(copy: Instruction, context: Context) -> bool:
 
 def exchanged_sorts(context: Context) -> Iterator[tuple[Instruction, Path]]:
     """The sorts, or fusions around them, before and after which an array is exchanged, so that it is sharded as before."""
-    if not any(one.kind == _KIND for one in context.communications):
+    if _KIND not in context.communication_kinds:
         return
     for sort in context.census.by_opcode.get("sort", ()):
         whole = (*fusions_around(sort, context), sort)[0]

@@ -200,6 +200,11 @@ class Context:
         """Communications by `Communication.start`."""
         return {one.start: one for one in self.communications}
 
+    @functools.cached_property
+    def communication_kinds(self) -> frozenset[str]:
+        """Kinds of the module's communications, such as `all-to-all`."""
+        return frozenset(one.kind for one in self.communications)
+
     def loop_around(self, computation: Computation | None) -> Instruction | None:
         """Returns the innermost while that contains a computation, or None outside all loops."""
         if computation is None:
