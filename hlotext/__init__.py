@@ -369,11 +369,15 @@ def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
     """Parses as much of the input as possible, collecting all errors, and notes on anything unknown to this release.
 
     Invalid input never causes an exception: it yields diagnostics and a module of what could be read. Bytes may also be
-    a proto, as for `parse`. Raises TypeError if `text` is neither str nor bytes.
+    a proto, as for `parse`.
 
     Args:
         text: The text or bytes.
         name: Name of the source in messages.
+
+    Raises:
+        MissingProtobuf: The input is a proto, and `hlotext[proto]` is not installed (an ImportError).
+        TypeError: `text` is neither str nor bytes.
     """
     try:
         text, modules = _as_text_or_modules(text, name)
@@ -385,10 +389,11 @@ def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
 
 
 def parse_instruction(text: str, *, strict: bool = False) -> Instruction:
-    """Parses one op line, as pasted from a dump. Undefined operands become parameters with the shape given, if any.
+    """Parses one op line, as pasted from a dump, and returns its instruction.
 
-    With `strict`, anything unknown to this release is an error. Raises HloSyntaxError if the line is not valid HLO, and
-    ValueError if the text is a whole module.
+    Operands become parameters, with their shapes if the line gives them. With `strict`, anything unknown to this release
+    is an error. Raises HloSyntaxError if the text is not a valid op line or has several, and ValueError if it is a whole
+    module.
     """
     module = parse(text, strict=strict)
     if not module.entry.is_sugared:

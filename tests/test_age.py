@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,8 @@ def test_what_users_say() -> None:
     age = XlaAge(date(2026, 1, 1), None, ("x",))
     assert as_age(age) is age
     assert age_for(parsed(WRITTEN, DUMPED), age) is age
-    for wrong in ("", "new", "0.12rc1", "12", "2026-13-01"):
+    wrongs: list[Any] = ["", "new", "0.12rc1", "12", "2026-13-01", 0.12, ("0.12",)]
+    for wrong in wrongs:
         with pytest.raises(ValueError, match="not an XLA age"):
             as_age(wrong)
 

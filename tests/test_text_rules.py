@@ -187,6 +187,8 @@ def test_numbers_take_the_type_of_what_they_meet() -> None:
 @pytest.mark.parametrize(("build", "said"), [
     (lambda b, x, i: b.constant(1.0), r"b.constant\(1.0, 'f32'\)"),
     (lambda b, x, i: b.constant([1, 2]), "needs its element type"),
+    (lambda b, x, i: b.constant([1, 300], "s8"), "300 is not a value of type s8"),
+    (lambda b, x, i: b.constant([[1.5]], "s8"), "1.5 is not a value of type s8"),
     (lambda b, x, i: b.add(1.0, 2.0), "has no operand to take its type from"),
     (lambda b, x, i: b.add(i, 1.5), "1.5 is not a value of type s32"),
     (lambda b, x, i: b.add(i, 1 << 40), "is not a value of type s32"),

@@ -88,7 +88,8 @@ class CallGraph:
     Computations that are unreachable from the entry are omitted.
     """
     most_runs: Mapping[Computation, int | None]
-    """Upper bound on `runs`, assuming that every branch of a conditional is taken."""
+    """Upper bound on `runs`, counting every branch each time its conditional executes, or None if a trip count is unknown.
+    """
     counted_runs: Mapping[Computation, int | None]
     """As `most_runs`, counting loops of unknown trip count once per execution; None only above `MOST_RUNS`."""
     stepped: frozenset[Computation]
@@ -129,7 +130,10 @@ class CallGraph:
         return edges[0].use if edges else UNUSED
 
     def loop_call(self, computation: Computation) -> CallEdge | None:
-        """Returns the call edge of the innermost while that contains a computation, or None outside all loops."""
+        """Returns the call edge of the innermost while that contains a computation, or None outside all loops.
+
+        Of a computation with several callers, only the first call in text order is followed.
+        """
         known, path = self._loop_calls, dict[Computation, None]()
         found: CallEdge | None = None
         while computation not in path:
@@ -207,7 +211,10 @@ class CallGraph:
         return totals[self.module.entry]
 
     def loop_around(self, computation: Computation) -> Instruction | None:
-        """Returns the innermost while around a computation, directly or through calls, or None outside all loops."""
+        """Returns the innermost while around a computation, directly or through calls, or None outside all loops.
+
+        Of a computation with several callers, only the first call in text order is followed.
+        """
         call = self.loop_call(computation)
         return call.caller if call is not None else None
 

@@ -109,7 +109,7 @@ class Communication:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Element types of `sent_shapes`, without duplicates."""
+        """Names of the element types of `sent_shapes`, such as `bf16`, without duplicates."""
         return tuple(dict.fromkeys(shape.element_type.name for shape in self.sent_shapes))
 
     @property

@@ -122,7 +122,7 @@ def _most(instruction: Instruction) -> int:
 def shardings_of(module: Module) -> Iterator[Sharding]:
     """Yields the shardings of instructions, then those in the header; of a tuple sharding, each element.
 
-    A sharding that several instructions share is yielded once.
+    Instructions that share all attributes are visited once. Equal shardings of other instructions are repeated.
     """
     for instruction in census(module).attribute_sets:
         if instruction.sharding is not None:
@@ -162,8 +162,9 @@ def participant_groups(module: Module, instruction: Instruction) -> tuple[tuple[
     """Returns the groups of devices that a collective joins, as global device numbers, for every group mode.
 
     Device i is replica i // partitions and partition i % partitions. Omitted groups mean all replicas, all partitions or
-    all devices, depending on the mode. Returns None for permutes and for instructions that are not collectives, if the
-    number of devices is unknown or above 2^20, and if axes do not match the mesh.
+    all devices, depending on the mode. Returns None for permutes and for instructions that are not collectives, if axes
+    do not match the mesh, and, except for explicit groups of flattened ids, if the number of devices is unknown or above
+    2^20.
     """
     expect_module(module)
     if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:

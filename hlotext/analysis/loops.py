@@ -35,7 +35,7 @@ class Loop:
 
 
 def loops(module: Module) -> tuple[Loop, ...]:
-    """Returns the while loops of a module, callers before callees."""
+    """Returns the while loops that a module executes, callers before callees. Loops that never run are omitted."""
     graph = call_graph(module)
     round_bytes: Counter[Computation] = Counter()
     for one in graph.sequential_instructions():

@@ -59,7 +59,10 @@ def array_bytes(shape: Shape) -> tuple[int, int] | None:
 
 
 def arrays_of(shape: Shape | None) -> tuple[tuple[tuple[int, ...], Shape], ...]:
-    """Returns the arrays in a shape with their shape indices, omitting tokens. A buffer counts as the array it holds."""
+    """Returns the arrays in a shape, each as (shape index, array shape); empty for None.
+
+    Tokens and opaque values are omitted. A buffer counts as the array that it holds.
+    """
     if shape is None:
         return ()
     return (((), shape),) if shape.is_array else _arrays_inside(shape)
@@ -137,9 +140,9 @@ def written_bytes(instruction: Instruction) -> int:
 
 
 def shown_bytes(instruction: Instruction) -> int:
-    """Returns the bytes to show next to an operation: those that it writes, or else those of its result.
+    """Returns the bytes to show next to an operation: `written_bytes`, or if it writes nothing, those of its result.
 
-    The result of a start also contains its operand, which is not counted.
+    For an asynchronous start, whose result also contains its operand, the operand is not counted.
     """
     return written_bytes(instruction) or total_of(instruction.shape).allocated_bytes
 

@@ -71,7 +71,7 @@ def module_words(module: hlo.Module) -> dict[str, str]:
 
 
 def leaks(text: str, words: Mapping[str, str]) -> Iterator[Leak]:
-    """Yields the private words in a text, and absolute paths with two or more components, line by line.
+    """Yields each occurrence of a private word, or of an absolute path with two or more components, line by line.
 
     `words` maps each private word to its kind, such as `user name`.
     """

@@ -59,7 +59,7 @@ class Candidate:
     name: str
     """A key of `SCHEDULERS`, or `text` for the existing order of the module."""
     bytes: int
-    """Peak of live bytes, including arguments and results, without fragmentation."""
+    """Peak of live bytes, including arguments and results, excluding fragmentation."""
     compared: int
     """Bytes that XLA compares (`MinimumMemoryForModule`), where in-place updates briefly count twice."""
     orders: Orders

@@ -130,7 +130,7 @@ class InstructionCost:
 
     instruction: Instruction
     home: Computation
-    """The computation in which it executes; for fused instructions, the caller of the fusion."""
+    """The computation in which it executes; for fused instructions, the one that contains the fusion."""
     cost: Cost
     """Cost over all executions. Bytes of fused instructions are those of the fusion."""
 
@@ -214,7 +214,7 @@ class Analysis:
 
     @property
     def counts_loops_again(self) -> bool:
-        """True if `run` does not count every loop body exactly once, as XLA does."""
+        """True if `run` counts a loop body 0 or several times, where XLA counts every body once."""
         reached = self._counting.weights
         loops = self._graph.loops()
         return any(trips not in (None, 1) and loop.computation in reached for loop, trips in loops)
@@ -246,12 +246,10 @@ class Analysis:
         return as_tpu(self.module, chip)
 
     def as_xla(self, chip: Chip | str | None = None) -> Cost | TpuCost:
-        """Returns the result of XLA's own cost analysis.
+        """Returns the result of XLA's own cost analysis: for a TPU module that of XLA:TPU, otherwise `HloCostAnalysis`.
 
-        For a TPU module this is the analysis of XLA:TPU; otherwise `flops`, `transcendentals` and `bytes_accessed`.
-
-        Without a chip, one that fits the text is chosen (`choose_chip`). The bytes of tuples and the seconds depend on
-        the chip. Raises ValueError as `as_tpu` does.
+        `chip` is used for TPU modules only, whose seconds and bytes of tuples depend on it; None uses a chip that fits the
+        text (`choose_chip`). Raises ValueError for an unknown chip, and for a TPU module if the chip is not a TPU.
         """
         given = chip_named(chip) if isinstance(chip, str) else chip
         if backend_of(self.module) is not Backend.TPU:
@@ -315,7 +313,8 @@ class Analysis:
             key: `scope`: the path of names in `op_name`, with repeated layers separate. `line`: the Python line.
                 `caller`: the Python line and the line that called its function. `opcode`: FLOPs by the opcodes inside
                 fusions, bytes by the instruction that moves them. `computation`: the computation that executes the
-                instruction; for fused instructions, the caller of the fusion. `instruction`: as `by_instruction`.
+                instruction; for fused instructions, the one that contains the fusion. `instruction`: the instruction's
+                name, with costs as in `by_instruction`.
             depth: Maximum number of names in a scope, or None for all.
 
         Raises:
@@ -355,7 +354,7 @@ class Analysis:
 
     @property
     def runs(self) -> Mapping[Computation, int | None]:
-        """Execution count of each computation in one run, or None if it depends on an unknown trip count."""
+        """Execution count of each computation in one run, or None if it depends on an unknown trip count or on a branch."""
         return self._graph.runs
 
     def by_instruction(self) -> dict[Instruction, Cost]:

@@ -29,7 +29,10 @@ MOST = 10**200
 
 
 def product_flops(product: Instruction) -> float:
-    """Returns the FLOPs of one matrix product, convolution or library call as XLA counts them; 0 if unknown."""
+    """Returns the FLOPs of one execution of a matrix product, convolution or custom call; 0 if unknown.
+
+    Products and convolutions are counted as in XLA's `HloCostAnalysis`, library calls by the products that they compute.
+    """
     expect(product, Instruction)
     try:
         work = _RULES_BY_OPCODE[product.opcode](product, _UNMEASURED)

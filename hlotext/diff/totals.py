@@ -25,7 +25,7 @@ class TotalChange:
 
     name: str
     unit: str
-    """Unit for formatting: `flops`, `bytes` or `operations`."""
+    """Unit for formatting: `flops` or `bytes`; empty for a count."""
     old: float | None
     new: float | None
     unknown_calls: tuple[int, int] = (0, 0)

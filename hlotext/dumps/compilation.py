@@ -359,7 +359,10 @@ class Compilation:
 
     @functools.cached_property
     def thunks(self) -> Thunks | None:
-        """The dumped thunk sequence, after XLA's thunk passes if available, or None if none was dumped."""
+        """The dumped thunk sequence, after XLA's thunk passes if available, or None if none was dumped or can be read.
+
+        Unreadable files are reported in `notes`.
+        """
         for kind in ("thunk-sequence-after", "thunk-sequence"):
             for file in self.files_of(kind):
                 try:

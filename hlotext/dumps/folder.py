@@ -86,8 +86,8 @@ class DumpFolder:
 def open(place: str | os.PathLike[str]) -> DumpFolder:
     """Opens a dump: a folder with its subfolders, or an archive (.tar, .tar.gz, .tar.xz, .tar.zst).
 
-    Given a file of a dump, opens its folder, limited to that file's compilation. Only file names are read. Raises
-    InputError if there is nothing to read.
+    Given a file of a dump, opens its folder, limited to that file's compilation. Only file names are read; a folder
+    without a dump yields no compilations. Raises InputError if the path does not exist or cannot be read.
     """
     path = os.fspath(place)
     if os.path.isdir(path):

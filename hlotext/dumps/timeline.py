@@ -34,7 +34,7 @@ class TimelineEntry:
 
     @property
     def is_quiet(self) -> bool:
-        """True if the step changed only metadata and order."""
+        """True if the step changed nothing except metadata and order."""
         return self.changes is not None and not len(self.changes)
 
 

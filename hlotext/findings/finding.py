@@ -158,7 +158,7 @@ class Finding(Value):
 
     @property
     def place(self) -> str:
-        """The start of the finding as `file:line:column`; of an instruction that no text has, `file: %name`."""
+        """The start of the finding as `file:line:column`; `file: %name` for an instruction that is not in the source text."""
         return self.place_of(self.span)
 
     def place_of(self, span: Span) -> str:

@@ -23,7 +23,9 @@ _BOUND = "hlotext.ir.nodes.bound_methods"
 
 
 def answer_for(module: ModuleType, names: Iterable[str]) -> None:
-    """Lets public functions of a module, and the methods of its public classes, name arguments of another type."""
+    """Wraps the public functions of a module, and the methods of its public classes, to report arguments of a wrong
+    type.
+    """
     home = vars(module)
     for name in names:
         value = home.get(name)
@@ -84,7 +86,7 @@ def _answering(function: FunctionType, name: str = "") -> Callable[..., Any]:
 
 
 def under_name(function: FunctionType, name: str) -> Callable[..., Any]:
-    """A public function under the dotted name of the method that it is called as, for what is said of its arguments."""
+    """Returns a public function that reports argument errors under the dotted name of the method it is called as."""
     inner = vars(function).get("__wrapped__")
     if not isinstance(inner, FunctionType) or function.__globals__ is not globals():
         return function  # decorated otherwise
@@ -118,7 +120,7 @@ def _is_ours(frame: FrameType) -> bool:
 
 
 def caller_level() -> int:
-    """The `stacklevel` of a warning in the calling function that shows the line of the program that uses hlotext."""
+    """Returns the `stacklevel` with which a warning points at the user's line rather than at one of hlotext."""
     level, frame = 0, cast("FrameType | None", sys._getframe(1))
     while frame is not None and _is_ours(frame):
         level, frame = level + 1, frame.f_back

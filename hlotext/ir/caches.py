@@ -26,9 +26,10 @@ _clears: list[Callable[[], None]] = []
 
 
 def weighted_cache(entries: int) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
-    """Like `functools.lru_cache`, and bounded by weight, for functions whose arguments are values: shapes, types, numbers.
+    """Decorator like `functools.lru_cache`, bounded also by the weight of its results, for functions of small values.
 
-    A call that is remembered costs what it costs with `lru_cache`: what was made is weighed only when it is made.
+    Arguments must be hashable values, such as shapes, types and numbers. A hit costs as much as with `lru_cache`, since
+    only new results are weighed.
     """
 
     def decorate(function: Callable[P, Result]) -> Callable[P, Result]:
@@ -57,7 +58,7 @@ def weighted_cache(entries: int) -> Callable[[Callable[P, Result]], Callable[P, 
 
 
 def text_cache(entries: int) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
-    """The same for functions whose arguments are texts, or tuples of them, which may be long: those are not remembered."""
+    """Decorator like `weighted_cache` for functions of strings, or tuples of strings. Long arguments are not cached."""
 
     def decorate(function: Callable[P, Result]) -> Callable[P, Result]:
         short: Callable[..., Result] = weighted_cache(entries)(function)
@@ -75,7 +76,7 @@ def text_cache(entries: int) -> Callable[[Callable[P, Result]], Callable[P, Resu
 
 
 class Cache:
-    """Results by keys, for functions whose arguments are no values but have some; bounded and cleared alike."""
+    """Cache of results by key, bounded by number and weight of entries, and emptied by `clear`."""
 
     __slots__ = ("_entries", "_held", "results")
 
@@ -87,7 +88,7 @@ class Cache:
         _clears.append(self.clear)
 
     def put(self, key: Any, result: Any) -> None:
-        """Keeps a result, unless the key is long."""
+        """Stores a result, unless its key and value are too large. May empty the cache first to stay within its bounds."""
         made = _weight(key) + _weight(result)
         if made > MAX_WEIGHT >> 4:
             return
@@ -97,7 +98,7 @@ class Cache:
         self.results[key] = result
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Removes all entries."""
         self.results.clear()
         self._held = 0
 
@@ -123,9 +124,9 @@ def _weight(value: Any) -> int:
 
 
 def clear() -> None:
-    """Forgets all that is remembered of modules. Values in use stay as they are; equal ones are made anew.
+    """Empties all caches of module contents. Values in use stay valid; equal values are then created again.
 
-    What is free then goes back to the system, where the C library can be asked to (glibc).
+    Freed memory is returned to the operating system if the C library supports it (glibc).
     """
     for one in _clears:
         one()
@@ -136,5 +137,7 @@ def clear() -> None:
 
 
 def lazy_regex(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> Callable[[], re.Pattern[str]]:
-    """A regular expression that is compiled when it is first called for: compiling takes longer than most of its uses."""
+    """Returns a function that compiles a regular expression on its first call, since compiling takes longer than most
+    uses.
+    """
     return functools.cache(lambda: re.compile(pattern, flags))

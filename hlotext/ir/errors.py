@@ -17,4 +17,4 @@ class EditError(ValueError):
 
 
 class UnknownSizeError(ValueError):
-    """The elements of an unbounded dimension were to be counted."""
+    """Raised if the elements of a shape with an unbounded dimension are counted."""

@@ -10,15 +10,15 @@ from os import PathLike
 
 
 def write_text(path: str | PathLike[str], text: str) -> None:
-    """Writes a text as it is: its line ends, and the bytes that are not UTF-8. Raises OSError; see `write_bytes`."""
+    """Writes text to a file without translating line endings, surrogates as the bytes they stand for. Raises OSError."""
     write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
 def write_bytes(path: str | PathLike[str], data: bytes) -> None:
-    """Writes a file whole or not at all: a new one replaces the existing one and keeps its permissions and links.
+    """Writes a file atomically: a new file replaces the existing one and keeps its permissions and symbolic links.
 
-    A pipe or device, a file with several hard links, or one in a read-only directory is written in place.
-    Raises OSError, whose `filename` is the path.
+    A pipe or device, a file with several hard links, or one in a read-only directory is written in place. Raises
+    OSError, whose `filename` is the path.
     """
     target = os.path.realpath(path)
     try:

@@ -18,9 +18,10 @@ T = TypeVar("T", bound=type)
 
 
 class ForeignName:
-    """An attribute that a class does not have. Access raises AttributeError with the name that it has here.
+    """Descriptor for a name of another library. Access raises AttributeError with the name to use here.
 
-    It is a descriptor: `__getattr__` would make every other attribute of the class slower (Python 3.11: seven times).
+    A descriptor rather than `__getattr__`, which would make every other attribute access slower (Python 3.11: seven
+    times).
     """
 
     def __init__(self, name: str, meant: str) -> None:
@@ -33,13 +34,15 @@ class ForeignName:
 
 
 def message(kind: str, name: str, meant: str = "") -> str:
-    """Message for an attribute that is not there, in Python's words, with what may be meant."""
+    """Returns the message for a missing attribute, in Python's words, with a suggestion if `meant` is given."""
     use = f"did you mean `.{meant}`?" if is_member(meant) else f"use {meant}"
     return f"{kind!r} object has no attribute {name!r}" + (f"; {use}" if meant else "")
 
 
 def is_member(meant: str) -> bool:
-    """True for an attribute of the same object, with what follows; else it is an expression of its own."""
+    """Returns True if a suggestion is an attribute of the same object, possibly with a call, rather than another
+    expression.
+    """
     return not meant.startswith(_WHOLE) and " " not in meant.partition("(")[0]
 
 
@@ -51,7 +54,7 @@ _WHOLE = (
 
 
 def with_foreign_names(kind: T) -> T:
-    """Class decorator for a class of the tables below."""
+    """Class decorator that adds a `ForeignName` for each name that the tables of this module list for the class."""
     name = kind.__name__
     own = {one: value for one, value in vars(kind).items() if one[0] != "_" and isinstance(value, property)}
     foreign = {f"get_{one}": one for one in own}
@@ -87,7 +90,7 @@ def _refusal(said: str) -> Callable[..., NoReturn]:
 
 
 def supports(kind: type, protocol: str) -> bool:
-    """False for a class that answers a protocol such as `__iter__` with what to use instead, as for one without it."""
+    """Returns True if a class implements a protocol method such as `__iter__`, rather than one that only raises a hint."""
     found = getattr(kind, protocol, None)
     return found is not None and not hasattr(found, "is_refusal")
 
@@ -104,7 +107,7 @@ def _no_setter(said: str) -> Callable[[object, object], NoReturn]:
 
 
 def explain_frozen(kind: type) -> None:
-    """Lets a frozen class of attrs say what to do where a field is set."""
+    """Makes a frozen attrs class suggest what to use instead when a field is assigned."""
     if getattr(vars(kind).get("__setattr__"), "__name__", "") == "_frozen_setattrs":
         kind.__setattr__ = _cannot_change  # type: ignore[method-assign, assignment]
 
@@ -119,12 +122,14 @@ def _cannot_change(value: object, name: str, new: object) -> NoReturn:
 
 
 def text_formatted(value: object, spec: str) -> str:
-    """The text of a value, aligned and cut as texts are: `f"{shape:>20}"` (a class's `__format__`)."""
+    """Formats `str(value)` by a format spec for strings, as in `f"{shape:>20}"`. Used as `__format__` of values."""
     return format(str(value), spec)
 
 
 def turned(table: Mapping[str, str]) -> Mapping[str, str]:
-    """Maps foreign names to what is used instead, given the names, separated by spaces, by what is used."""
+    """Inverts a table from a name used here to space-separated foreign names: maps each foreign name to the name used
+    here.
+    """
     return {name: use for use, names in table.items() for name in names.split()}
 
 

@@ -41,9 +41,9 @@ def lazy_submodules(package: str, *modules: str, **names: Sequence[str]) -> Call
 
 
 def no_such_name(package: str, name: str, among: str = "") -> Exception:
-    """The error for a name that a package does not have, with what may be meant; for a `__getattr__` to raise.
+    """Returns the error for a missing name of a package, with a suggestion, for a module's `__getattr__` to raise.
 
-    `among` is a sentence about names that the package makes when they are asked for, of those that may be meant.
+    `among` is a sentence about similar names that the package creates on access.
     """
     frame = sys._getframe(2)
     if (
@@ -71,9 +71,10 @@ class _Late(ModuleType):
 
 
 def make_door(package: ModuleType, names: Mapping[str, Sequence[str]], rooms: Collection[str] = ()) -> None:
-    """Makes a package the way in to names of its modules, and to the packages (`rooms`) that show names of their own.
+    """Turns a package into one that explains missing names, and names the functions to call if it is called itself.
 
-    Public functions behind a door answer for their arguments (`arguments`). A package that is called says what to call.
+    `names` are the lazily imported names by module, and `rooms` the public subpackages, whose functions then report
+    arguments of a wrong type (`arguments`).
     """
     own = vars(package)
     own.update(_names=names, _rooms=rooms)
@@ -107,7 +108,7 @@ class _Door(ModuleType):
 
 
 def not_callable(package: ModuleType) -> str:
-    """The message for a package that was called, with its functions to call instead."""
+    """Returns the message for a package that was called, which names its functions to call instead."""
     public = [name for name in package.__dict__.get("__all__", ()) if name.islower()]
     called = [f"{package.__name__}.{name}" for name in _CALLED if name in public] or [
         f"{package.__name__}.{name}" for name in public

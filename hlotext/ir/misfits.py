@@ -23,7 +23,7 @@ _MOST_LOOKED_AT = 1000
 
 
 def is_said(error: Exception) -> bool:
-    """True for an error that hlotext raises on purpose, with a message of its own."""
+    """Returns True if an error was raised on purpose by hlotext, with a message of its own."""
     if type(error).__module__.startswith("hlotext."):
         return True
     last = error.__traceback__
@@ -50,9 +50,9 @@ _IN_PLACE_OF_PYTHON = (
 def misfit(
     function: types.FunctionType, arguments: tuple[Any, ...], named: dict[str, Any], called: str
 ) -> str:
-    """The message for the first argument whose type contradicts its annotation; empty if all fit.
+    """Returns the message for the first argument whose type contradicts its annotation; empty if all fit.
 
-    `called` is the name of the function in it.
+    `called` is the name of the function in the message.
     """
     signature = inspect.signature(function)
     try:
@@ -85,7 +85,7 @@ def misfit(
 def unbound(
     function: types.FunctionType, arguments: tuple[Any, ...], named: dict[str, Any], said: str
 ) -> str:
-    """Python's message for arguments that a function does not take, with what is meant: another name or function."""
+    """Returns Python's message for arguments that a function does not accept, with the name or function that was meant."""
     parameters = inspect.signature(function).parameters
     own = [name for name in parameters if name not in ("self", "cls")]
     unknown = next((name for name in named if name not in parameters), None)
@@ -178,7 +178,9 @@ _KEYWORDS: Mapping[str, tuple[str, ...]] = {
 
 
 def kinds_of(function: types.FunctionType) -> Mapping[str, Any]:
-    """The types of a function's arguments; Any for an annotation that cannot be evaluated."""
+    """Returns the annotated types of a function's parameters by name, with Any for annotations that cannot be
+    evaluated.
+    """
     names = _Names(function)
     return {
         name: _evaluated(annotation, names)
@@ -216,7 +218,7 @@ class _Names(dict[str, Any]):
 
 
 def fits(value: object, kind: Any) -> bool:
-    """False if a value contradicts a type; what cannot be told fits."""
+    """Returns False if a value contradicts a type annotation. Annotations that cannot be checked fit any value."""
     if kind is Any or isinstance(kind, typing.TypeVar | str | typing.ForwardRef):
         return True
     if kind is None or kind is types.NoneType:
@@ -292,7 +294,7 @@ def _ordinal(number: int) -> str:
 
 
 def words(kind: Any) -> str:
-    """A type in words: `an Instruction`, `a list of integers`, `a Shape or a string`."""
+    """Describes a type annotation in words: `an Instruction`, `a list of integers`, `a Shape or a string`."""
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         shown = list(dict.fromkeys(words(one) for one in parts))
@@ -339,7 +341,7 @@ def _plural(kind: Any) -> str:
 
 
 def given(value: object, kind: Any) -> str:
-    """The value that was given, in words, and how it becomes the one that is wanted."""
+    """Describes an argument of the wrong type, and how to convert it to the required type."""
     inside = _contradiction(value, kind)
     if inside is not None:
         return f"one that holds {with_article(_shown(inside[0]))}{_advice(inside[0], inside[1])}"
@@ -381,7 +383,7 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 
 
 def hint(value: object, kind: Any) -> str:
-    """The way from a value to one of a type, in words; empty if there is none."""
+    """Describes how to convert a value to a type; empty if there is no known way."""
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if origin is os.PathLike:
         kind = origin
@@ -417,7 +419,7 @@ _LISTS = (
 
 
 def text_hint(value: object) -> str:
-    """The way from a value to a module that was to be read from text, behind a semicolon; may be empty."""
+    """Describes how to get a module from a value that is not text, after a semicolon; may be empty."""
     if isinstance(value, list | tuple) and value and all(isinstance(one, str) for one in value):
         return "; join the lines: '\\n'.join(it)"
     if hasattr(value, "computations") and hasattr(value, "entry"):
@@ -443,7 +445,7 @@ def _lowered(value: object) -> str:
 
 
 def module_hint(value: object, kind: type) -> str:
-    """The way from a value to a module: text and paths are read, and parts of a module know theirs."""
+    """Describes how to get a module from a value: parsing for text and paths, `.module` for parts of a module."""
     if isinstance(value, str | bytes):
         return _READERS[text_or_path(value) if isinstance(value, str) else "text"]
     if isinstance(value, os.PathLike):
@@ -500,7 +502,7 @@ def _shape_hint(value: object, kind: type) -> str:
 
 
 def rule_hint(value: object) -> str:
-    """The way from a value to a rewrite rule."""
+    """Describes how to get a rewrite rule from a value; empty if there is no known way."""
     if isinstance(value, str):
         if re.fullmatch(r"[a-z][\w\-]*", value) is not None:
             return f"a pass runs with hlotext.rewrite.Pipeline(hlotext.rewrite.parse_passes({value!r})).run(module)"

@@ -16,7 +16,9 @@ from hlotext.ir.spelling import did_you_mean
 
 
 class MissingNameError(AttributeError):
-    """A package has no such name. What may be meant is looked for when the message is shown, so `hasattr` stays cheap."""
+    """Raised for a missing name of a package. The suggestion is only computed for the message, so `hasattr` stays
+    cheap.
+    """
 
     def __init__(self, package: str, name: str, among: str = "") -> None:
         # Without the object, of which Python would propose another attribute with a similar name.
@@ -32,9 +34,9 @@ class MissingNameError(AttributeError):
 
 
 def missing(package: str, name: str, frame: FrameType, among: str = "") -> Exception:
-    """The error for a name that a package does not have: ImportError where `frame` imports it, else AttributeError.
+    """Returns the error for a missing name of a package: ImportError if `frame` imports it, otherwise AttributeError.
 
-    Python drops the message of an AttributeError where a name is imported, and proposes one that is spelled alike.
+    An ImportError is needed since Python replaces the message of an AttributeError raised by an import statement.
     """
     if frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]:
         meant = among or meant_in(package, name)
@@ -44,7 +46,7 @@ def missing(package: str, name: str, frame: FrameType, among: str = "") -> Excep
 
 
 def meant_in(package: str, name: str) -> str:
-    """The words for what a missing name of a package may be meant for; may be empty."""
+    """Returns a suggestion for a missing name of a package; may be empty."""
     if name.startswith("_"):
         return did_you_mean(name, ("__version__",)) if package == _OWN and len(name) > 1 else ""
     key = name.lower().replace("_", "")

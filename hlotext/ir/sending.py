@@ -9,7 +9,10 @@ from typing import Any, Self
 
 
 def check(function: Callable[..., Any], what: str) -> None:
-    """Raises TypeError unless pickle finds a function again under its name: at the top of a module, or in a class."""
+    """Raises TypeError unless pickle can find a function by name, at the top level of a module or in a class.
+
+    `what` names the object that holds the function in the message.
+    """
     if named(getattr(function, "__module__", None), getattr(function, "__qualname__", "")) is not function:
         raise TypeError(
             f"{what} contains a function that another process cannot find; define it at module level, or create this in "
@@ -18,7 +21,7 @@ def check(function: Callable[..., Any], what: str) -> None:
 
 
 def named(module: str | None, path: str) -> Any:
-    """Value at a dotted path in a module; None if there is none."""
+    """Returns the value at a dotted path in an imported module, or None if there is none."""
     found: Any = sys.modules.get(module or "")
     for name in path.split("."):
         found = getattr(found, name, None)
@@ -26,13 +29,13 @@ def named(module: str | None, path: str) -> Any:
 
 
 def found(module: str, path: str) -> Any:
-    """Value at a dotted path in a module, in a process that may not have imported the module yet."""
+    """Returns the value at a dotted path in a module, importing the module if necessary."""
     importlib.import_module(module)
     return named(module, path)
 
 
 class Uncopied:
-    """A frozen value that copies to itself, so that it may hold functions that cannot be copied."""
+    """Mixin for frozen values that `copy` and `deepcopy` return as they are, since they may hold uncopyable functions."""
 
     __slots__ = ()
 
@@ -44,7 +47,7 @@ class Uncopied:
 
 
 class Whole:
-    """An error that survives pickling, regardless of the signature of its `__init__`."""
+    """Mixin for exceptions that makes them picklable, regardless of the signature of their `__init__`."""
 
     __slots__ = ()
 

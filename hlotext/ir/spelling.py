@@ -8,9 +8,8 @@ from typing import Literal
 
 
 class UnknownNameError(KeyError):
-    """No node has that name; the message suggests similar names.
-
-    They are looked for when the message is shown: programs that catch the error do not pay for it.
+    """Raised if no node has a name (a KeyError). The message suggests similar names, which are only computed when
+    shown.
     """
 
     def __init__(self, kind: str, name: str, known: Callable[[], Iterable[str]]) -> None:
@@ -38,14 +37,14 @@ _FEW = 8
 
 
 def unknown(kind: str, name: object, known: Callable[[], Iterable[str]]) -> KeyError | TypeError:
-    """The error for a key that is not there: TypeError if it is no string, and no name could be like it."""
+    """Returns the error for a missing key: UnknownNameError, or TypeError if the key is not a string."""
     if isinstance(name, str):
         return UnknownNameError(kind, name, known)
     return TypeError(f"the name of {with_article(kind)} is a string, not {type(name).__name__}")
 
 
 def attribute_error(owner: str, name: str, known: Collection[str]) -> AttributeError:
-    """The error for `owner.attributes.name`: attributes are items of a mapping, with XLA's hyphens."""
+    """Returns the error for `owner.attributes.name`, which says to use `owner.attributes["name"]`."""
     if name.startswith("_"):
         return AttributeError(name)
     dashed = name.replace("_", "-")
@@ -56,7 +55,7 @@ def attribute_error(owner: str, name: str, known: Collection[str]) -> AttributeE
 
 
 def bare_name(name: object) -> str:
-    """A name without `%`. Raises TypeError for anything but a string, as an index is."""
+    """Returns a name without `%`. Raises TypeError unless it is a string."""
     if not isinstance(name, str):
         use = (
             f"; computation.instructions[{name}] is the one at position {name}"
@@ -68,7 +67,7 @@ def bare_name(name: object) -> str:
 
 
 def with_article(words: str) -> str:
-    """Words with `a` or `an` before them."""
+    """Returns words preceded by `a` or `an`."""
     return f"{'an' if words[:1].lower() in 'aeio' else 'a'} {words}"
 
 
@@ -80,20 +79,18 @@ _LOOKS_ALIKE = str.maketrans("oil|_ ", "0111--")
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
-    """A sentence that names the nearest known word, or a few that are as near; an empty string if none is near."""
+    """Returns `did you mean ...?` with the known words nearest to a word; empty if none is near."""
     return suggestion(nearest(word, known))
 
 
 def suggestion(names: Iterable[str]) -> str:
-    """A sentence that names what may have been meant; an empty string for no names."""
+    """Returns `did you mean ...?` with these names; empty without names."""
     shown = " or ".join(f"`{name}`" for name in names)
     return f"did you mean {shown}?" if shown else ""
 
 
 def nearest(word: str, known: Collection[str]) -> list[str]:
-    """The known word that looks the same or is spelled most alike, with those that are as near, up to three; else one of
-    them. Empty if none is near.
-    """
+    """Returns the known words nearest to a word, at most three equally near ones; empty if none is near."""
     plain = _plain(word)
     close = [name for name in known if _plain(name) == plain]
     close = [name for name in close if name.lower() == word.lower()] or close
@@ -105,7 +102,10 @@ def nearest(word: str, known: Collection[str]) -> list[str]:
 
 
 def slip_of(word: str, known: Collection[str]) -> list[str]:
-    """The word that another one is a slip of; among hundreds, two letters of three alike are no reason to name one."""
+    """Returns the known word that differs from a word by a typing slip, in a list; empty if there is none.
+
+    Stricter than `nearest`, for lists of hundreds of words.
+    """
     return sorted(_closest(word, known, _SLIP))[-1:]
 
 
@@ -161,9 +161,9 @@ def _closest(word: str, known: Collection[str], least: float = _ALIKE) -> list[s
 
 
 def text_or_path(value: str) -> Literal["text", "path", ""]:
-    """Guesses whether a string is HLO text or a path; empty if it may be either, as one word is.
+    """Guesses whether a string is HLO text or a path; empty if it may be either, such as a single word.
 
-    A path may exist although it seems to be text.
+    Does not check whether the path exists.
     """
     if re.match(r"(?s:.*\n)|\s*(?:HloModule |ENTRY |ROOT |\S+ = |[a-z]\w*\[)", value) is not None:
         return "text"

@@ -141,7 +141,7 @@ BitcastDecomposition = BitcastReshape | BitcastTranspose | BitcastTransposeResha
 
 
 def decompose_bitcast(source: Shape, target: Shape) -> BitcastDecomposition | None:
-    """Decomposes a bitcast into a reshape, a transpose, or a transpose, a reshape and another transpose.
+    """Decomposes a bitcast into one reshape, one transpose, or a transpose, a reshape and a second transpose.
 
     Corresponds to XLA's `DecomposeBitcast`. Element types and tiles are not compared. Returns None if the element
     counts differ, in which case there is no bitcast (XLA aborts). Raises LayoutError for invalid layouts.

@@ -19,9 +19,9 @@ here.
 
 
 def array_of(shape: Shape) -> Shape:
-    """The shape itself, or the array inside a buffer.
+    """Returns the shape itself, or the array inside a buffer.
 
-    Raises LayoutError for a tuple, a token and an opaque value.
+    Raises LayoutError for a tuple, a token or an opaque value.
     """
     array = shape.tuple_shapes[0] if shape.is_buffer else shape
     if not array.is_array:
@@ -66,7 +66,7 @@ def _check_dimensions(shape: Shape) -> None:
 
 
 def check_permutation(part: str, numbers: Sequence[int], rank: int, shape: Shape | None = None) -> None:
-    """Raises LayoutError unless `numbers` holds each of 0 to rank-1 once."""
+    """Raises LayoutError unless `numbers` is a permutation of 0 to rank-1. `part` names it in the message."""
     text = shorten("{" + ",".join(map(str, numbers)) + "}")
     if len(numbers) != rank:
         raise LayoutError(part, f"{text} has length {len(numbers)}, not {rank}", shape)
@@ -103,7 +103,7 @@ def _check_splits(layout: Layout, shape: Shape) -> None:
 
 
 def element_bits(shape: Shape) -> int:
-    """Bits per element of an array in memory: the layout's `E(n)`, else the type's size in whole bytes.
+    """Returns the bits per element of an array in memory: the layout's `E(n)`, or else the type's size in whole bytes.
 
     Raises LayoutError for an element type of unknown width.
     """
@@ -114,7 +114,7 @@ def element_bits(shape: Shape) -> int:
 
 
 def product(part: str, sizes: Iterable[int], shape: Shape) -> int:
-    """Product of sizes; 0 if any is 0, however large the others. Raises LayoutError past 2^63 - 1."""
+    """Returns the product of sizes; 0 if any is 0, however large the others. Raises LayoutError above 2^63 - 1."""
     sizes = tuple(sizes)
     if 0 in sizes:
         return 0
@@ -127,7 +127,7 @@ def product(part: str, sizes: Iterable[int], shape: Shape) -> int:
 
 
 def bytes_for(part: str, elements: int, bits: int, shape: Shape) -> int:
-    """Bytes for `count` elements of `bits` bits each, rounded up once. Raises LayoutError past 2^63 - 1."""
+    """Returns the bytes of `elements` elements of `bits` bits each, rounded up once. Raises LayoutError above 2^63 - 1."""
     total = -(-elements * bits // 8)
     if max(total, elements) > INT64_MAX:
         raise LayoutError(part, f"takes {total} bytes, more than 2^63 - 1", shape)
@@ -135,7 +135,7 @@ def bytes_for(part: str, elements: int, bits: int, shape: Shape) -> int:
 
 
 def checked_integer(part: str, value: int) -> int:
-    """The value as a plain integer. Raises LayoutError if it is not an integer."""
+    """Returns a value as a Python integer. Raises LayoutError if it is not an integer."""
     try:
         return operator.index(value)
     except TypeError:
@@ -143,9 +143,9 @@ def checked_integer(part: str, value: int) -> int:
 
 
 def checked_index(shape: Shape, index: Sequence[int]) -> tuple[int, ...]:
-    """The logical index as plain integers.
+    """Returns a logical index as Python integers.
 
-    Raises LayoutError unless it has one number for each dimension, within its size.
+    Raises LayoutError unless it has one number per dimension, each in bounds.
     """
     text = shorten(str(tuple(index)))
     if len(index) != shape.rank:

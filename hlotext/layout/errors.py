@@ -9,7 +9,7 @@ _LONGEST = 160
 
 
 def shorten(text: str) -> str:
-    """The text, cut with `...` in the middle where it is too long for a message."""
+    """Returns text that is too long for a message with its middle replaced by `...`."""
     if len(text) <= _LONGEST:
         return text
     half = _LONGEST // 2 - 2

@@ -34,7 +34,7 @@ from hlotext.layout.tiling import Placement, TileStep, dimensions_after, placeme
 
 
 def bytes_text(count: int) -> str:
-    """`335,544,320 bytes (320 MiB)`: exact, and in the largest unit that is not below one."""
+    """Formats a number of bytes exactly and in the largest unit of at least 1: `335,544,320 bytes (320 MiB)`."""
     text = f"{count:,} byte{'s' if count != 1 else ''}"
     for power, unit in ((6, "EiB"), (5, "PiB"), (4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
         if count >= 1024**power:
@@ -52,7 +52,7 @@ def _numbers(word: str, numbers: Sequence[int]) -> str:
 
 @attrs.frozen
 class LayoutPart:
-    """One piece of a shape's text and what it means."""
+    """A part of a shape's text and its meaning."""
 
     text: str
     meaning: str

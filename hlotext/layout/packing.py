@@ -13,8 +13,8 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def pack(values: Bytes, bits: int) -> Bytes:
-    """Elements, one to a byte in its low bits, to `ceil(len * bits / 8)` bytes; what is left of the last byte
-    is 0.
+    """Packs elements, stored one per byte in its low bits, into `ceil(len * bits / 8)` bytes. Unused bits of the last
+    byte are 0.
     """
     if bits == 1:
         return np.packbits(values & 1, bitorder="little")
@@ -31,7 +31,7 @@ def pack(values: Bytes, bits: int) -> Bytes:
 
 
 def unpack(data: Bytes, bits: int, count: int) -> Bytes:
-    """The first `count` elements of packed bytes, one to a byte in its low bits; the inverse of `pack`."""
+    """Unpacks the first `count` elements, one per byte in its low bits. Inverse of `pack`."""
     if bits == 1:
         return np.unpackbits(data, count=count, bitorder="little")
     if 8 % bits:

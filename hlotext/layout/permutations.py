@@ -8,12 +8,12 @@ Permutation = tuple[int, ...]
 
 
 def compose(first: Sequence[int], second: Sequence[int]) -> Permutation:
-    """`first[second[i]]` for each i (XLA's `ComposePermutations`)."""
+    """Returns `first[second[i]]` for each i (XLA's `ComposePermutations`)."""
     return tuple(first[number] for number in second)
 
 
 def inverse(permutation: Sequence[int]) -> Permutation:
-    """The permutation that undoes this one (XLA's `InversePermutation`)."""
+    """Returns the inverse of a permutation (XLA's `InversePermutation`)."""
     result = [0] * len(permutation)
     for place, number in enumerate(permutation):
         result[number] = place
@@ -21,5 +21,5 @@ def inverse(permutation: Sequence[int]) -> Permutation:
 
 
 def descending(rank: int) -> Permutation:
-    """`(rank-1, ..., 1, 0)`."""
+    """Returns `(rank-1, ..., 1, 0)`."""
     return tuple(range(rank - 1, -1, -1))

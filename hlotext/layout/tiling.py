@@ -122,7 +122,7 @@ class TileStep:
 
 
 def ravel(numbers: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """The row-major number of an index (of integers or numpy arrays) in dimensions of these sizes; 0 for no
+    """Returns the row-major number of an index (integers or numpy arrays) in dimensions of these sizes; 0 without
     dimensions.
     """
     result: Any = 0
@@ -132,7 +132,7 @@ def ravel(numbers: Sequence[Any], sizes: Sequence[int]) -> Any:
 
 
 def unravel(number: int, sizes: Sequence[int]) -> list[int]:
-    """The index that has this row-major number."""
+    """Returns the index with this row-major number in dimensions of these sizes."""
     out = []
     for size in reversed(sizes):
         number, rest = divmod(number, size)
@@ -211,7 +211,7 @@ def placement(shape: Shape) -> Placement:
 
 
 def dimensions_after(step: TileStep, dimensions: tuple[int, ...]) -> tuple[int, ...]:
-    """The dimensions that a step makes of these."""
+    """Returns the dimension sizes after applying a tile step to these dimensions."""
     return ((1,) * step.added + dimensions)[: step.lead] + step.grid + step.tile
 
 
@@ -257,7 +257,7 @@ def index_at(shape: Shape, position: int) -> tuple[int, ...] | None:
 
 
 def indices_at_byte(shape: Shape, offset: int) -> tuple[tuple[int, ...] | None, ...]:
-    """Returns the logical indices of the elements stored in one byte, or None for padding.
+    """Returns the logical index of each element that occupies a byte at this offset, with None for each padding element.
 
     Elements packed by `E(n)` share a byte, so there may be several; the first has the lowest bits. Raises LayoutError
     for an invalid shape and an offset outside the allocation.

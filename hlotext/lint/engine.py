@@ -63,7 +63,7 @@ def run(
         select: Codes of rules or prefixes, which replace those selected by the configuration.
 
     Raises:
-        ConfigError: The configuration names an unknown code, threshold or chip.
+        ConfigError: `select` or the configuration names an unknown code, threshold or chip.
         RuleError: A plugin rule or a rule file cannot be used.
     """
     expect_module(module)

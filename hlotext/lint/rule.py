@@ -129,9 +129,9 @@ class Context:
         return min(self.peak, self.excess.bytes)
 
     def is_scarce(self, saved: int) -> bool:
-        """Returns True if saving these bytes of memory is worth time.
+        """Returns True if saving this many bytes of memory is worth extra time.
 
-        That are a five hundredth of the chip's memory, or any bytes if the module does not fit or that memory is unknown.
+        The minimum is 1/500 of the chip's memory. If the module does not fit, or that memory is unknown, any saving is.
         """
         usable = self.prices.chip.usable_bytes(0)
         return usable is None or self.excess is not None or saved >= _SCARCE * usable
@@ -139,8 +139,8 @@ class Context:
     def saved_peak(self, shares: Mapping[Any, float]) -> int | None:
         """Returns the reduction of peak memory in bytes if some results become smaller, or None if unknown.
 
-        `shares` maps instructions, or pairs of an instruction and a shape index, to the fraction of their bytes that is
-        saved.
+        `shares` maps instructions, or pairs of an instruction and a shape index, to the saved fraction of their bytes
+        (0 to 1).
         """
         if self.assignment is None or not self.peak:
             return None

@@ -235,7 +235,7 @@ def assign(
     Args:
         module: The module.
         platform: `cpu`, `gpu` or `tpu`. None (the default) detects it from the module text.
-        chip: The TPU chip whose rules apply. None (the default) assumes a chip that fits the module text.
+        chip: The chip whose rules apply, or its name. None (the default) assumes one that fits the module text.
         aliases: Aliases from output index to parameter number and index, replacing those of the header.
         age: The XLA version whose rules apply: an XlaAge, a date or a jaxlib release ("0.10.2"). None (the default)
             detects it from the module text, or else assumes the newest.
@@ -243,9 +243,9 @@ def assign(
             offsets are omitted unless already known.
 
     Raises:
-        MemoryModelError: Memory cannot be determined: no entry, recursion, missing or inconsistent shapes, an invalid
-            module, or an unknown platform (a ValueError).
-        ValueError: `age` is not an age of XLA.
+        MemoryModelError: Memory cannot be determined: the module has no entry, is recursive, lacks shapes or is otherwise
+            invalid, the platform is unknown, or the chip is of another platform (a ValueError).
+        ValueError: No chip has this name, or `age` is not an age of XLA.
     """
     known_chip = chip_named(chip) if isinstance(chip, str) else chip
     backend = _backend(module, platform, known_chip)

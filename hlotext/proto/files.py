@@ -30,9 +30,8 @@ class Span(NamedTuple):
 def kind_of(data: bytes, name: str = "") -> str:
     """Returns the message type of serialized bytes.
 
-    This is `HloModuleProto`, `HloProto`, `HloModuleProtoWithConfig`, or for a profiler's trace, `XSpace`.
-
-    Raises ProtoError, whose message names the file `name`, for anything else.
+    This is `HloModuleProto`, `HloProto`, `HloModuleProtoWithConfig`, or `XSpace` for a profiler's trace. Only the first
+    fields are inspected. Raises ProtoError, whose message names the file `name`, for anything else.
     """
     fields: dict[int, int] = {}
     first: tuple[int, int] | None = None

@@ -38,6 +38,7 @@ def donate(
     Raises:
         EditError: There is no such argument or result, their types or sizes differ, or two arguments are assigned to
             one result. Nothing is changed then.
+        TypeError: An argument is not given by its number.
         ValueError: The kind is unknown.
 
     >>> import hlotext as hlo

@@ -104,7 +104,8 @@ def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
         The new loop.
 
     Raises:
-        EditError: A dropped value is needed, or the state cannot be decomposed. Nothing is changed then.
+        EditError: A dropped value is needed, `numbers` are not distinct indices, the loop has control dependencies, or
+            the state is used as a whole. Nothing is changed then.
     """
     module, shape = _state(loop)
     count = len(shape.tuple_shapes)

@@ -50,19 +50,19 @@ ERROR: dict[str, Any] = {
 
 
 def commands() -> list[str]:
-    """Commands that have a schema, as typed: `show`, `dump list`."""
+    """Returns the commands that have a schema, sorted, as typed: `show`, `dump list`."""
     return sorted(
         path.stem.replace("-", " ") for path in FOLDER.glob("*.json") if path.stem not in (FIELDS, SHARED)
     )
 
 
 def version(command: str) -> int:
-    """The schema version of a command. Raises LookupError for a command without a schema."""
+    """Returns the schema version of a command. Raises LookupError for a command without a schema."""
     return int(_read(command)["version"])
 
 
 def schema(command: str) -> dict[str, Any]:
-    """The complete schema of the output of `hlotext COMMAND --format json`.
+    """Returns the complete JSON schema of the output of `hlotext COMMAND --format json`.
 
     A document has `version`, and either the command's results or, if they could not be computed, only `errors`. Raises
     LookupError for a command without a schema.
@@ -95,13 +95,13 @@ def schema(command: str) -> dict[str, Any]:
 
 
 def fields() -> dict[str, str]:
-    """The meaning that a field has in every schema, by its name."""
+    """Returns the descriptions of fields by name; a field has the same meaning in every schema."""
     found: dict[str, str] = json.loads((FOLDER / f"{FIELDS}.json").read_text("utf-8"))
     return found
 
 
 def shared() -> dict[str, Any]:
-    """Definitions shared by several schemas, by name: locations, findings, totals of arrays."""
+    """Returns the definitions shared by several schemas, by name: locations, findings, totals of arrays."""
     found: dict[str, Any] = json.loads((FOLDER / f"{SHARED}.json").read_text("utf-8"))
     return found
 

@@ -115,7 +115,7 @@ QUESTIONS: tuple[tuple[str, str], ...] = (
 
 
 def current(words: Sequence[str]) -> list[str]:
-    """Replaces the former spelling of a command in a command line without `hlotext`."""
+    """Returns a command line (without `hlotext`) with the former spelling of its command replaced by the current one."""
     if not words or words[0] not in FORMER:
         return list(words)
     return [*FORMER[words[0]], *words[1:]]

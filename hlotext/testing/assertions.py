@@ -353,8 +353,9 @@ class Hlo:
     ) -> Collectives:
         """Returns the collectives and transfers, filtered by kind, mesh axes, or whether they are asynchronous.
 
-        Axes are those of the mesh given to `hlo(..., mesh=)`, or else those named in the module text. Raises ValueError
-        if axes are given without a mesh, for an axis that the mesh does not have, and for an unknown kind.
+        Axes are those of the mesh given to `inspect(..., mesh=)` or to the fixture `hlo(..., mesh=)`, or else those named
+        in the module text. Raises ValueError if axes are given without a mesh, for an axis that the mesh does not have,
+        and for an unknown kind.
         """
         if kind is not None and kind not in _KINDS:
             meant = did_you_mean(kind, _KINDS) or f"there are {', '.join(sorted(_KINDS))}"

@@ -73,11 +73,11 @@ class TextMessage(Mapping[str, tuple[Value, ...]]):
         return found[-1] if found else TextMessage()
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Returns all strings and identifiers of a field."""
+        """Returns all strings and identifiers (enum values) of a field."""
         return tuple(value for value in self._fields.get(name, ()) if isinstance(value, str))
 
     def text(self, name: str) -> str | None:
-        """Returns the last string of a field, or None if there is none."""
+        """Returns the last string or identifier of a field, or None if there is none."""
         found = self.texts(name)
         return found[-1] if found else None
 
@@ -89,7 +89,7 @@ class TextMessage(Mapping[str, tuple[Value, ...]]):
         return found[-1] if found else None
 
     def integer(self, name: str) -> int | None:
-        """Returns the last number of a field if it is an integer, otherwise None."""
+        """Returns the last number of a field, or None if there is none or it is not an integer."""
         found = self.number(name)
         return found if isinstance(found, int) else None
 

@@ -38,9 +38,9 @@ class _Step(NamedTuple):
 
 
 def with_kernels_named(trace: Trace) -> Trace:
-    """Returns a trace in which kernels without an operation name are assigned to operations, where thunks identify them.
+    """Assigns kernels without an operation name to operations by their predicted thunks, and returns the new trace.
 
-    Notes of its modules list the rest.
+    Kernels that remain unassigned are listed in the `notes` of its modules.
     """
     if not trace.unnamed:
         return trace

@@ -36,10 +36,12 @@ class Action:
     value: float
     """Sort key: the larger of `time_share` and `memory_share`."""
     time_share: float
-    """The seconds as a fraction of the time of all modules; in each module as a fraction of what lint prices."""
+    """`seconds` as a fraction of the time of one run of all modules, as priced by lint."""
     memory_share: float
-    """Largest fraction of a chip's usable memory that a module needs less; where that is unknown, of the
-    largest memory or peak of all modules."""
+    """Largest reduction of peak memory in a module as a fraction of the chip's usable memory.
+
+    If that is unknown, a fraction of the largest usable memory or peak of all modules.
+    """
     share: float
     """`Finding.share` in the module where it saves most."""
     module_time_share: float

@@ -38,7 +38,7 @@ class Role(enum.Enum):
     WEIGHTS = "weights"
     """Read-only arguments with a typical parameter name, such as `params['w']`."""
     EMBEDDINGS = "embeddings"
-    """Read-only arguments of which gathers look rows up."""
+    """Read-only arguments from which gathers look up rows."""
     STATE = "state"
     """Arguments whose new value is a result: donated arguments, and parameters and loop state even if not donated."""
     CACHES = "caches"

@@ -86,7 +86,7 @@ class Examined:
     priced_seconds: float = 0.0
     """Time of one run as findings are priced: loops of unknown trip count as in `Finding.basis`."""
     stall: Stall | None = None
-    """The longest of `exposed_seconds` that is no copy between memories, or None if the core waits for no other device."""
+    """The longest wait for a transfer between devices, or None if the core waits for none."""
     usable_bytes: int | None = None
     """Main memory of the chip that a program may use, or None if unknown, as on CPU."""
     devices: int | None = None

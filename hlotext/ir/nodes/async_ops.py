@@ -43,7 +43,7 @@ _CARRYING_TARGETS = frozenset({"Sharding", *_MANUAL, *(f"xla.sdy.{target}" for t
 
 
 def is_carrier(instruction: Instruction) -> bool:
-    """True if the state of an asynchronous operation may pass through an instruction."""
+    """Returns True if the state of an asynchronous operation may pass through an instruction."""
     return instruction._head.opcode in CARRIERS or (
         instruction._head.opcode == "custom-call"
         and instruction._attributes.get("custom_call_target") in _CARRYING_TARGETS
@@ -55,10 +55,11 @@ Callers = Callable[["Computation"], Iterable["Instruction"]]
 
 
 def async_starts(instruction: Instruction, callers: Callers | None = None) -> list[Instruction]:
-    """The async-starts whose state an async-update or async-done receives, as far as its operands show.
+    """Returns the async-starts whose state an async-update or async-done receives, as far as its operands show.
 
-    Nearly always one, its first operand. The state may pass through tuples, copies and loops; a loop-carried state comes
-    from before the loop and from its body. Parameters of loops' bodies are followed where `callers` are given.
+    Usually there is one, its first operand. The state may pass through tuples, copies and loops; a loop-carried state
+    has the starts before the loop and those in its body. Parameters of loop bodies are followed only if `callers` is
+    given.
     """
     found: dict[Instruction, None] = {}
     seen: set[tuple[Instruction, tuple[int, ...]]] = set()
@@ -119,12 +120,15 @@ COLLECTIVES_GROUP = "_collectives_group"
 
 
 def is_async_body(computation: Computation) -> bool:
-    """True if an async-start runs the computation."""
+    """Returns True if an async-start calls the computation."""
     return any(caller._head.opcode == "async-start" for caller in computation.calls)
 
 
 def is_single_operation(computation: Computation) -> bool:
-    """True if the computation may hold only one operation, since an async-start runs it."""
+    """Returns True if an async-start calls the computation, so that it may contain only one operation.
+
+    Starts marked as groups of collectives do not count.
+    """
     starts = [caller for caller in computation.calls if caller._head.opcode == "async-start"]
     return any(COLLECTIVES_GROUP not in start.frontend_attributes for start in starts)
 
@@ -132,9 +136,11 @@ def is_single_operation(computation: Computation) -> bool:
 def extra_operation(
     body: Computation, instructions: Sequence[Instruction], root: Instruction
 ) -> Instruction | None:
-    """The instruction that makes the body more than one operation; None if there is none (`VerifyAsyncComputation`).
+    """Returns an instruction beyond the single operation allowed in the body of an async-start, or None if there is
+    none.
 
-    Forwarding operations and control ties do not count. Computations of other threads may hold any number.
+    Corresponds to XLA's `VerifyAsyncComputation`. Forwarding operations and control dependencies do not count.
+    Computations of other threads may contain any number of operations.
     """
     others = [i for i in instructions if i._head.opcode != "parameter" and i is not root]
     if (

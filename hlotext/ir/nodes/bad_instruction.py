@@ -15,10 +15,10 @@ UNREADABLE = "(unreadable)"
 
 
 class BadInstruction(Instruction):
-    """A line, or several in a row, that `parse_tolerant` could not read; or an operand that nothing defines.
+    """Placeholder for unreadable lines in a module from `parse_tolerant`, or for an undefined operand.
 
-    It is at the position of the text, so that nothing is lost, and has the line's name, so that its users have an operand;
-    its opcode is `UNREADABLE`. The shape is what the line says, or None. It has no operands and no attributes.
+    It has the position and name of the text, so that its users have an operand, and the opcode `UNREADABLE`. Its shape
+    is that of the line, or None. It has no operands or attributes.
     """
 
     __slots__ = ("text",)

@@ -95,7 +95,9 @@ BoundMethod.__iter__.is_refusal = True  # type: ignore[attr-defined]  # see `for
 
 
 class Method:
-    """Decorator for a method whose bound form is a `BoundMethod`. `finder` shows what finds one of what it yields by name."""
+    """Decorator for a method whose bound form is a `BoundMethod`. `finder` is the expression that finds one of its
+    results by name.
+    """
 
     def __init__(self, finder: str = "") -> None:
         self._finder = finder

@@ -16,12 +16,12 @@ from hlotext.ir.values.types import ElementType
 
 
 def difference(a: Module, b: Module, *, exact: bool = False) -> str | None:
-    """The first difference of two modules, in words; None if they are equal.
+    """Returns a description of the first difference between two modules, or None if they are equal.
 
-    Compares names, order, opcodes, shapes with layouts, operands, attributes, literals and floats by
-    their bits (so a NaN equals itself and -0 differs from 0), threads, roots, entry, header and stack-frame
-    tables. References are equal if they lead to the same position. With `exact` also what only the text
-    decides: the order of attributes, how instructions are written, and where they stand.
+    Compares names, order, opcodes, shapes with layouts, operands, attributes, threads, roots, entry, header and
+    stack-frame tables; literals and floats by their bits, so a NaN equals itself and -0 differs from 0. References are
+    equal if they lead to the same position. With `exact`, also compares what only the text determines: the order of
+    attributes, the form of each line, and source positions.
     """
     return next(_Comparison(a, b, exact).differences(), None)
 

@@ -73,7 +73,7 @@ def _kept_rarely(name: str) -> Any:
 
 
 def with_rare_fields(computations: Iterable[Computation]) -> list[Computation]:
-    """The computations of which something rare may be true: inside another's text, sugared, edited."""
+    """Returns the computations that may have a rare property: to be inline, sugared or edited, for example."""
     return [computation for computation in computations if computation._rare is not _NOTHING]
 
 
@@ -190,7 +190,7 @@ class Computation:
 
     @property
     def is_sugared(self) -> bool:
-        """True for the implicit body of a sugared async operation, which is not in the text."""
+        """True for a computation that the text implies: the body of a sugared async operation, or that of an op line."""
         return self._is_sugared
 
     @property
@@ -254,12 +254,12 @@ class Computation:
 
     @property
     def callers(self) -> tuple[Instruction, ...]:
-        """The instructions that call this computation, in the order of the module."""
+        """The instructions that call this computation, in text order, each once."""
         return self._module.callers_of(self) if self._module is not None else ()
 
     @property
     def calls(self) -> Collection[Instruction]:
-        """The instructions that call this computation, in no particular order.
+        """The instructions that call this computation, each once, in no particular order.
 
         Unlike `callers`, it is not sorted, so it stays cheap while callers are edited.
         """
@@ -299,7 +299,10 @@ class Computation:
 
     @property
     def order(self) -> Order[Instruction]:
-        """Position of each instruction, for comparisons and insertions in constant time."""
+        """Order of the instructions: `order[i] < order[j]` compares two positions in constant time.
+
+        The numbers ascend with gaps; `order.index(i)` is the index in `instructions`.
+        """
         rare = self._rare
         if rare.order is None:
             from hlotext.ir.nodes.order import Order
@@ -340,8 +343,8 @@ class Computation:
             The inserted instruction.
 
         Raises:
-            EditError: The name is taken, an operand is in another computation or follows the position, or the shape is
-                not the inferred one.
+            EditError: The name is taken, the instruction is in a computation already, an operand is in another
+                computation or follows the position, or the shape is not the inferred one.
         """
         edit_backend.backend.add(self, instruction, before, typed=typed)
         return instruction

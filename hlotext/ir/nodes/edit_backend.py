@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class EditBackend(Protocol):
-    """Interface that setters and editing methods of nodes call. Each method may raise EditError; then nothing has changed."""
+    """Interface of the setters and editing methods of nodes. Every method may raise EditError, and then changes
+    nothing.
+    """
 
     def change(self, instruction: Instruction, changes: Mapping[str, Any], *, typed: bool) -> None: ...
 
@@ -84,6 +86,6 @@ backend: EditBackend = cast("EditBackend", _NoBackend())
 
 
 def install(chosen: EditBackend) -> None:
-    """Makes this the backend of all nodes; `hlotext.edit` does so when it is imported."""
+    """Installs the backend of all nodes. Called when `hlotext.edit` is imported."""
     global backend
     backend = chosen

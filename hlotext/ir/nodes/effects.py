@@ -7,10 +7,10 @@ from hlotext.ir.tables.traits import CHANNELLED, LAYOUT_CONSTRAINED, NO_EFFECT
 
 
 def has_side_effect(instruction: Instruction) -> bool:
-    """True if an instruction does more than compute its result (`HloInstruction::HasSideEffectNoRecurse`).
+    """Returns True if an instruction has side effects, ignoring its callees (`HloInstruction::HasSideEffectNoRecurse`).
 
-    The computations it calls are left out. An opcode that the table does not have counts as one with a side effect. A channel
-    has no meaning where one program runs on all partitions (`HloModuleConfig::ChannelIdSensitive`).
+    Unknown opcodes count as having side effects. A channel is ignored if the program is partitioned, where channel ids
+    have no meaning (`HloModuleConfig::ChannelIdSensitive`).
     """
     opcode = instruction._head.opcode
     if opcode in NO_EFFECT:

@@ -10,13 +10,13 @@ misfits = late_module("hlotext.ir.misfits")  # only failures need it
 
 
 def expect_module(value: object) -> None:
-    """Raises TypeError for anything but a module; of paths and texts it says what reads them."""
+    """Raises TypeError unless the value is a Module. For a path or text, the message names the function that reads it."""
     if not isinstance(value, Module):
         expect(value, Module)
 
 
 def expect(value: object, kind: type) -> None:
-    """Raises TypeError for a value of another type, with how it becomes one of this type."""
+    """Raises TypeError unless the value is of a type. The message says how to convert it, if there is a known way."""
     if not isinstance(value, kind):
         hint = misfits.hint(value, kind)
         more = f"; {hint}" if hint else ""

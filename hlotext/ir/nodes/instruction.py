@@ -34,7 +34,8 @@ else:
 
 
 class Attributes(TypedAttributes):
-    """The attributes of one instruction, a live view: a change marks the instruction as edited.
+    """Mutable mapping of an instruction's attributes. Setting or deleting one edits the instruction, or raises
+    EditError.
 
     Keys are the names in the text. Values are typed (int, bool, str, tuples of int, enums, the value classes of
     `hlotext.ir`, `Computation` and `Instruction` references); `RawValue` for what this release does not know.

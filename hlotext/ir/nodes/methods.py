@@ -17,7 +17,9 @@ _registered: dict[str, str] = {}
 
 
 def register(functions: Mapping[str, str]) -> None:
-    """Provides methods: dotted names of functions, each called with the module as its first argument."""
+    """Registers methods of `Module`: maps each name to the dotted name of a function that gets the module as first
+    argument.
+    """
     _registered.update(functions)
 
 

@@ -57,7 +57,9 @@ class _Instructions(itertools.chain[Instruction]):
 
 
 class ModuleAttributes(MutableMapping[str, Any]):
-    """The attributes of a module's header, a live view: a change is printed, and raises EditError if it cannot be."""
+    """Mutable mapping of the attributes of a module's header. Setting or deleting one edits the header, or raises
+    EditError.
+    """
 
     __slots__ = ("_module",)
 
@@ -394,7 +396,10 @@ class Module(ModuleMethods):
 
     @property
     def order(self) -> Order[Computation]:
-        """Position of each computation, for comparisons and insertions in constant time."""
+        """Order of the computations: `order[a] < order[b]` compares two positions in constant time.
+
+        The numbers ascend with gaps; `order.index(a)` is the index in `computations`.
+        """
         if self._order is None:
             from hlotext.ir.nodes.order import Order
 

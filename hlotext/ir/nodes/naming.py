@@ -13,7 +13,7 @@ _NUMBERS = range(-(1 << 63), 1 << 63)
 
 
 class NameUniquer:
-    """Hands out names that are not taken: `add`, then `add.1`, `add.2` ...
+    """Generator of unused names: `add`, then `add.1`, `add.2` ... (XLA's `NameUniquer`).
 
     As in XLA, a name is a stem and a number, 0 where none is written; one that is taken becomes its stem with the first free
     number.
@@ -32,16 +32,16 @@ class NameUniquer:
         """Names that were handed out, and nothing has so far."""
 
     def register(self, name: str) -> None:
-        """Marks a name as taken."""
+        """Marks a name as used."""
         self._taken.add(name)
         self._fresh.discard(name)
 
     def may_be_taken(self, name: str) -> bool:
-        """False for a name that nothing ever had; what had a name may have gone since."""
+        """Returns False if no node ever had a name. True does not imply that a node still has it."""
         return name in self._taken and name not in self._fresh
 
     def unique(self, name: str) -> str:
-        """That name if it is free, else its stem with the first free number. The result is reserved."""
+        """Returns a name, if it is unused, or its stem with the first unused number, and marks the result as used."""
         stem, given = _split(sanitized(name))
         number = given or 0
         if self._is_used(stem, number):
@@ -70,9 +70,9 @@ def _split(name: str) -> tuple[str, int | None]:
 
 
 def sanitized(name: str) -> str:
-    """A name as HLO allows it (`NameUniquer::GetSanitizedName`).
+    """Returns a name with the characters that HLO allows (`NameUniquer::GetSanitizedName`).
 
-    Characters that are not allowed become `_`, the name of an element type gets a trailing one, and `__x` becomes `a_x`.
+    Other characters become `_`, the name of an element type gets a trailing one, and `__x` becomes `a_x`.
     """
     name = _NO_NAME.sub("_", name) or "name"
     if not (name[0].isalpha() or name[0] == "_"):

@@ -8,10 +8,7 @@ N = TypeVar("N")
 
 
 class NodeList(tuple[N, ...]):
-    """A tuple of nodes. What a tuple does not have, or is asked for by name, is answered with what has it.
-
-    Only an index pays for that: properties make a new tuple with each access, so nobody takes many elements by number.
-    """
+    """Tuple of nodes. List methods, and lookup by name, raise an error that names the call to use instead."""
 
     __slots__ = ()
     what: ClassVar[str]
@@ -63,7 +60,7 @@ NodeList.__call__.is_refusal = True  # type: ignore[attr-defined]  # see `foreig
 
 
 class ComputationList(NodeList[N]):
-    """Computations of a module."""
+    """The computations of a module, as a tuple."""
 
     __slots__ = ()
     what = "computations"
@@ -72,7 +69,7 @@ class ComputationList(NodeList[N]):
 
 
 class InstructionList(NodeList[N]):
-    """Instructions of a computation."""
+    """The instructions of a computation, as a tuple."""
 
     __slots__ = ()
     what = "instructions"
@@ -81,7 +78,7 @@ class InstructionList(NodeList[N]):
 
 
 class ParameterList(NodeList[N]):
-    """Parameters of a computation."""
+    """The parameters of a computation, as a tuple."""
 
     __slots__ = ()
     what = "parameters"

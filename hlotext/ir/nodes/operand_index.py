@@ -14,7 +14,7 @@ _KEPT: Any = Instruction.__dict__["_operands"]
 
 @attrs.define(eq=False)
 class OperandIndex:
-    """The operands of one instruction, and the positions of each."""
+    """The operands of one instruction, with an index of the positions of each, for instructions with many operands."""
 
     operands: list[Instruction]
     places: dict[Instruction, dict[int, None]]
@@ -27,7 +27,7 @@ class OperandIndex:
         return cls(list(operands), places)
 
     def exchange(self, places: tuple[int, ...], old: Instruction, new: Instruction) -> bool:
-        """Replaces an operand at some positions; True if it remains at others."""
+        """Replaces an operand at some positions. Returns True if it remains an operand at others."""
         left = self.places[old]
         for place in places:
             self.operands[place] = new
@@ -39,10 +39,10 @@ class OperandIndex:
 
 
 class ReindexedInstruction(Instruction):
-    """An instruction with many operands of which some were replaced, until its operands are read.
+    """An instruction with many operands, some of them replaced, whose operand tuple is built when it is next read.
 
-    Only then is their tuple built, and it is an `Instruction` again: passes replace the operands of a wide tuple one by one
-    and read them once, so building a tuple each time would be quadratic.
+    It then becomes a plain `Instruction` again. Passes replace the operands of a large tuple one at a time, and
+    building a tuple for each would be quadratic.
     """
 
     __slots__ = ()
@@ -63,7 +63,7 @@ class ReindexedInstruction(Instruction):
 
 
 def wires_of(user: Instruction) -> OperandIndex:
-    """The operands of an instruction, to be exchanged; those that were looked at last are not counted again."""
+    """Returns the operand index of an instruction. The index of the last instruction used is cached."""
     if type(user) is ReindexedInstruction:
         found: OperandIndex = _KEPT.__get__(user)
         return found
@@ -80,12 +80,12 @@ def wires_of(user: Instruction) -> OperandIndex:
 
 
 def has_many_operands(user: Instruction) -> bool:
-    """True if an instruction has too many operands to visit them all when one changes."""
+    """Returns True if an instruction has too many operands to visit them all whenever one changes."""
     return type(user) is ReindexedInstruction or (type(user) is Instruction and len(user._operands) > _WIDE)
 
 
 def operand_at(user: Instruction, place: int) -> Instruction:
-    """One operand, without asking for all of them."""
+    """Returns the operand at a position, without building the operand tuple."""
     if type(user) is ReindexedInstruction:
         wires: OperandIndex = _KEPT.__get__(user)
         return wires.operands[place]
@@ -93,7 +93,7 @@ def operand_at(user: Instruction, place: int) -> Instruction:
 
 
 def operand_count(user: Instruction) -> int:
-    """Number of operands, without building the tuple."""
+    """Returns the number of operands, without building the operand tuple."""
     if type(user) is ReindexedInstruction:
         wires: OperandIndex = _KEPT.__get__(user)
         return len(wires.operands)
@@ -101,7 +101,7 @@ def operand_count(user: Instruction) -> int:
 
 
 def has_repeated_operands(user: Instruction) -> bool:
-    """True if an operand occurs twice; for many operands the answer is maintained incrementally."""
+    """Returns True if an operand occurs more than once. With many operands, the operand index is used."""
     if has_many_operands(user):
         wires = wires_of(user)
         return len(wires.places) < len(wires.operands)

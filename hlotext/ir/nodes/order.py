@@ -16,10 +16,10 @@ _LEAST_GAP = 1 << 20
 
 
 class Order(Generic[T]):
-    """The positions of a computation's instructions, or a module's computations: ascending numbers with gaps.
+    """Order of a computation's instructions or a module's computations, as ascending numbers with gaps.
 
-    Looking up a place in the list by bisection instead of by walking made inserting into a computation of 50,000
-    instructions 40 times as fast.
+    `order[i]` is the number of a node, for comparisons; `index` returns its position in the list, found by bisection.
+    Made insertions into a computation of 50,000 instructions 40 times as fast as a linear search.
     """
 
     def __init__(self, instructions: list[T]) -> None:
@@ -39,13 +39,13 @@ class Order(Generic[T]):
         return instruction in self.positions
 
     def index(self, instruction: T) -> int:
-        """The number of an instruction in the list."""
+        """Returns the index of a node in the list, in O(log n) time. Raises KeyError if it is not in the list."""
         return bisect.bisect_left(
             self._instructions, self.positions[instruction], key=self.positions.__getitem__
         )
 
     def insert(self, place: int, instruction: T) -> None:
-        """Puts an instruction into the list."""
+        """Inserts a node at an index of the list, renumbering its neighbors if there is no gap."""
         instructions = self._instructions
         low = self.positions[instructions[place - 1]] if place else 0
         high = self.positions[instructions[place]] if place < len(instructions) else low + 2 * _GAP
@@ -74,27 +74,27 @@ class Order(Generic[T]):
         self._number()
 
     def remove(self, instruction: T) -> None:
-        """Takes an instruction out of the list."""
+        """Removes a node from the list."""
         del self._instructions[self.index(instruction)]
         del self.positions[instruction]
 
     def remove_all(self, instructions: Iterable[T]) -> None:
-        """Takes many instructions out in one walk."""
+        """Removes many nodes from the list in one pass."""
         for instruction in instructions:
             del self.positions[instruction]
         self._instructions[:] = [i for i in self._instructions if i in self.positions]
 
     def restore(self, instructions: list[T]) -> None:
-        """Makes the list what it was."""
+        """Replaces the contents of the list, and renumbers it."""
         self._instructions[:] = instructions
         self._number()
 
     def next(self, instruction: T) -> T | None:
-        """The next instruction; None after the last."""
+        """Returns the next node, or None after the last."""
         place = self.index(instruction) + 1
         return self._instructions[place] if place < len(self._instructions) else None
 
     def previous(self, instruction: T) -> T | None:
-        """The instruction in front of one; None in front of the first."""
+        """Returns the previous node, or None before the first."""
         place = self.index(instruction)
         return self._instructions[place - 1] if place else None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Printer(Protocol):
-    """Interface that `str()` and `to_text()` of nodes call."""
+    """Interface of the printer that `str()` and `to_text()` of nodes use."""
 
     def source(self, module: Module) -> str: ...
 
@@ -33,7 +33,7 @@ def install(printer: Printer) -> None:
 
 
 def printer() -> Printer:
-    """The installed printer. Raises RuntimeError before one is installed."""
+    """Returns the installed printer. Raises RuntimeError if none is installed."""
     if not _installed:
         raise RuntimeError("no printer is installed: import hlotext (or hlotext.syntax) first")
     return _installed[0]
@@ -43,12 +43,12 @@ _proto_writers: list[Callable[[Module, bool], bytes]] = []
 
 
 def install_proto_writer(write: Callable[[Module, bool], bytes]) -> None:
-    """Makes this what `Module.to_proto` calls; `hlotext` does so when it is imported."""
+    """Installs the function that `Module.to_proto` calls. Called when `hlotext` is imported."""
     _proto_writers[:] = [write]
 
 
 def proto_writer() -> Callable[[Module, bool], bytes]:
-    """The installed writer of protos. Raises RuntimeError if there is none."""
+    """Returns the function that serializes a module. Raises RuntimeError if none is installed."""
     if not _proto_writers:
         raise RuntimeError("no writer of protos is installed: import hlotext first")
     return _proto_writers[0]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Form(enum.Enum):
-    """Form of an instruction in the text that it was read from."""
+    """Form of an instruction in the source text."""
 
     LINE = "line"
     """A line of its own. New instructions have this form too."""
@@ -26,9 +26,9 @@ class Form(enum.Enum):
 
 
 class NodeHead:
-    """Opcode and result shape, and the content of the parentheses of `parameter` and `constant`.
+    """Opcode and result shape of an instruction, with the literal of a `constant` or the number of a `parameter`.
 
-    Instructions with the same text share one, so it is replaced, never changed.
+    Shared by all instructions with the same text, so it is replaced rather than modified.
     """
 
     __slots__ = ("argument", "opcode", "shape")
@@ -48,7 +48,9 @@ its own in the usual form; else the offsets of its start and end; None for one t
 
 
 class NodeState:
-    """Form, edits and users of an instruction; while they are those of a line just read, its place alone is kept."""
+    """Form, edit state and users of an instruction. An instruction that was just parsed has only its source position
+    instead.
+    """
 
     __slots__ = ("form", "is_modified", "place", "users")
 
@@ -60,7 +62,7 @@ class NodeState:
 
 
 class CallAttributes(Mapping[str, Any]):
-    """Attributes that equal those of many other lines except for the one computation that is called."""
+    """Attributes that many lines share except for the one called computation."""
 
     __slots__ = ("called", "callee", "common")
 
@@ -72,7 +74,7 @@ class CallAttributes(Mapping[str, Any]):
         self.callee = callee
 
     def as_dict(self) -> dict[str, Any]:
-        """A dict of them, in the order of the text."""
+        """Returns the attributes as a dict, in text order."""
         return {**self.common, self.called: self.callee}
 
     def __getitem__(self, name: str) -> Any:

@@ -12,34 +12,34 @@ Node: TypeAlias = "Instruction | Computation"
 
 
 class EditRecord(Protocol):
-    """Changes made so far inside `with module.transaction() as record:`.
+    """Changes made so far in a transaction, `with module.transaction() as record:`.
 
-    Each node is in one of the three; one that was inserted and removed again is in none. Nodes are in the order in which they
-    were first affected.
+    Each node is in one of `inserted`, `modified` and `removed`; a node that was inserted and removed again is in none.
+    Nodes are in the order in which they were first affected.
     """
 
     @property
     def inserted(self) -> tuple[Node, ...]:
-        """New nodes of the module."""
+        """Nodes added to the module."""
 
     @property
     def modified(self) -> tuple[Node, ...]:
-        """Nodes whose line or signature, place, or operands changed."""
+        """Nodes whose line or signature, position, or operands changed."""
 
     @property
     def removed(self) -> tuple[Node, ...]:
-        """Nodes that are no longer in the module."""
+        """Nodes removed from the module."""
 
     @property
     def changed_header(self) -> bool:
         """True if the module's name, header attributes or stack frames changed."""
 
     def undo(self) -> None:
-        """Undoes all of it. Raises EditError after any later edit."""
+        """Undoes all changes of the transaction. Raises EditError if the module was edited since."""
 
 
 class Listener(Protocol):
-    """Is notified of each edit of a module right after it; of an undone one by its inverse."""
+    """Interface of listeners that are notified after each edit of a module, and of the inverse edit when one is undone."""
 
     def inserted(self, node: Node) -> None: ...
 

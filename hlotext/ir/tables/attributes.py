@@ -17,7 +17,7 @@ from hlotext.ir.values.value import Value
 
 
 class Multiplicity(enum.Enum):
-    """Multiplicity of an attribute's value."""
+    """Number of values of an attribute."""
 
     ONE = "one value of the class"
     LIST = "a tuple of such values"
@@ -30,7 +30,7 @@ class Multiplicity(enum.Enum):
 
 @attrs.frozen(repr=False)
 class AttributeType(Value):
-    """Type of attribute values: their Python class, and the grammar rule that reads them."""
+    """Type of attribute values: their Python class, and the grammar rule that parses them."""
 
     rule: str
     """Rule of the grammar that reads the text after `=`; `str()` of the value is that text again, in the usual form."""
@@ -41,7 +41,7 @@ class AttributeType(Value):
     form: Multiplicity = Multiplicity.ONE
 
     def classes(self) -> tuple[type, ...]:
-        """The classes of the value, or of its elements."""
+        """Returns the Python classes of a value, or of its elements; empty for node references."""
         return tuple(map(_class, self.class_names))
 
 
@@ -125,7 +125,7 @@ KINDS: dict[str, AttributeType] = {kind.rule: kind for kind in _KINDS}
 
 @attrs.frozen(repr=False)
 class AttributeInfo(Value):
-    """One row of the attribute table."""
+    """A row of the attribute table."""
 
     name: str
     """Name in the text, without `=`."""
@@ -142,12 +142,12 @@ class AttributeInfo(Value):
 
     @property
     def value(self) -> str:
-        """The type in words."""
+        """Description of the type."""
         return self.kind.words
 
     @property
     def opcodes(self) -> tuple[str, ...] | None:
-        """The opcodes that take it, in alphabetical order; None: all."""
+        """Opcodes with this attribute, in alphabetical order, or None for an attribute that all opcodes may have."""
         if any(use.name == self.name for use in COMMON_ATTRIBUTES) and self.name != "result_accuracy":
             return None
         return tuple(

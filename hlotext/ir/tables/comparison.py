@@ -18,19 +18,19 @@ _TYPES = {
 
 
 def default_type(element: ElementType) -> ComparisonType | None:
-    """The default of `type=` (`Comparison::DefaultComparisonType`); None for types that cannot be compared."""
+    """Returns the default of `type=` (`Comparison::DefaultComparisonType`), or None for types that cannot be compared."""
     return _TYPES.get(element.kind)
 
 
 def default_order(element: ElementType) -> ComparisonOrder | None:
-    """The default of `order=` (`Comparison::DefaultOrdering`); None for types that cannot be compared."""
+    """Returns the default of `order=` (`Comparison::DefaultOrdering`), or None for types that cannot be compared."""
     return _order_of_type(_TYPES.get(element.kind))
 
 
 def order_of(attributes: Mapping[str, Any], element: ElementType) -> ComparisonOrder | None:
-    """Element order of a compare: by `order=`, by `type=` of older text, else by the element type.
+    """Returns the order of a compare: from `order=`, from `type=` of older text, or by default from the element type.
 
-    None if neither gives it, or if the word is not one of XLA's.
+    Returns None if there is none, or for a word that is not one of XLA's.
     """
     if "order" in attributes:
         found = attributes["order"]

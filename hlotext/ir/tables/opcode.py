@@ -12,7 +12,7 @@ from hlotext.ir.values.value import Value
 
 
 class Family(enum.Enum):
-    """Family of an opcode; shape rules and checks are kept by family."""
+    """Family of an opcode, by which shape rules and checks are organized."""
 
     ELEMENTWISE_UNARY = "elementwise, one operand"
     ELEMENTWISE_BINARY = "elementwise, two operands"
@@ -37,7 +37,7 @@ class Family(enum.Enum):
 
 
 class Payload(enum.Enum):
-    """Content of the parentheses after the opcode."""
+    """Kind of contents of the parentheses after the opcode."""
 
     OPERANDS = "operands"
     PARAMETER_NUMBER = "parameter number"
@@ -45,7 +45,7 @@ class Payload(enum.Enum):
 
 
 class Count(enum.Enum):
-    """Constraints of XLA's reader on the number of operands, besides the bounds."""
+    """Constraint of XLA's parser on the number of operands, besides the bounds."""
 
     ANY = "any number"
     EVEN = "an even number"
@@ -60,7 +60,7 @@ class Count(enum.Enum):
 
 @attrs.frozen(repr=False)
 class Arity(Value):
-    """Number of operands that XLA's reader requires."""
+    """Number of operands that XLA's parser requires."""
 
     minimum: int = 0
     maximum: int | None = None
@@ -68,7 +68,7 @@ class Arity(Value):
     count: Count = Count.ANY
 
     def accepts(self, operands: int) -> bool:
-        """True if that number of operands may be right, by bounds and parity alone."""
+        """Returns True if a number of operands satisfies the bounds and parity."""
         if operands < self.minimum or (self.maximum is not None and operands > self.maximum):
             return False
         if self.count is Count.EVEN:
@@ -86,7 +86,7 @@ class Arity(Value):
 
 
 class Elements(enum.Enum):
-    """Where the elements of a result come from."""
+    """Source of the elements of a result."""
 
     POINTWISE = "computed from the elements in the same place"
     CONVERT = "the elements in the same place, as another type"
@@ -116,7 +116,7 @@ class Elements(enum.Enum):
 
 
 class Effect(enum.Enum):
-    """When an instruction does more than compute its result (`HloInstruction::HasSideEffectNoRecurse`)."""
+    """Condition under which an instruction has side effects (`HloInstruction::HasSideEffectNoRecurse`)."""
 
     NONE = "never"
     ALWAYS = "always"
@@ -126,7 +126,7 @@ class Effect(enum.Enum):
 
 
 class CallContext(enum.Enum):
-    """Use of the computations that an opcode calls (`GetInstructionCallContext`)."""
+    """Way in which the computations that an opcode calls are used (`GetInstructionCallContext`)."""
 
     NONE = "calls none"
     CONTROL_FLOW = "runs them as a part of the schedule"
@@ -140,7 +140,7 @@ AsyncRole = Literal["start", "update", "done"]
 class WireRule(
     NamedTuple
 ):  # making a class with attrs takes a millisecond, and every start would wait for it
-    """Bytes that a device sends, given D bytes of operands and R bytes of results, in a group of n devices."""
+    """Formula for the bytes that a device sends, from D operand bytes and R result bytes in a group of n devices."""
 
     counts: Literal["operands", "results"] = "operands"
     """The bytes that are counted: D or R."""
@@ -155,7 +155,7 @@ class WireRule(
 
 
 class CommunicationKind(NamedTuple):
-    """One kind of communication; its synchronous opcode and its halves share it."""
+    """A kind of communication, shared by its synchronous opcode and by its start and done."""
 
     kind: str
     """The synchronous opcode; of transfers the opcode that begins them."""
@@ -171,7 +171,7 @@ class CommunicationKind(NamedTuple):
 
 
 class Printing(enum.Enum):
-    """When XLA prints an attribute."""
+    """Condition under which XLA prints an attribute."""
 
     IF_PRESENT = "if present, even if empty"
     ALWAYS = "always; `AttributeUse.default` if absent"
@@ -184,7 +184,7 @@ class Printing(enum.Enum):
 
 
 class Derived(enum.Enum):
-    """Defaults that depend on the shapes of the instruction and its first operand."""
+    """Default of an attribute that depends on the shapes of the instruction and its first operand."""
 
     COMPARISON_ORDER = "the order of operand 0's element type"
     COMPARISON_TYPE = "the comparison type of operand 0's element type"
@@ -193,7 +193,7 @@ class Derived(enum.Enum):
 
 
 class Calls(enum.Enum):
-    """Number of computations that an attribute names."""
+    """Number of computations that an attribute refers to."""
 
     NONE = "no computation"
     ONE = "one computation"
@@ -214,7 +214,7 @@ class Role(enum.Enum):
 
 @attrs.frozen(repr=False)
 class AttributeUse(Value):
-    """One attribute as one opcode uses it."""
+    """An attribute as used by one opcode."""
 
     name: str
     """The name before `=`."""
@@ -240,7 +240,7 @@ class AttributeUse(Value):
     eq=False, repr=False
 )  # each row is the only one of its name, and the memories below ask for it often
 class Opcode(Value):
-    """One opcode of HLO."""
+    """A row of the opcode table."""
 
     name: str
     """The word in the text."""
@@ -292,16 +292,16 @@ class Opcode(Value):
 
     @property
     def called_attributes(self) -> tuple[AttributeUse, ...]:
-        """The attributes that name computations, in print order."""
+        """Attributes that refer to computations, in print order."""
         return tuple(use for use in self.attributes if use.calls is not Calls.NONE)
 
     @property
     def stored_called_names(self) -> tuple[str, ...]:
-        """Names of the attributes that name computations, in XLA's stored order."""
+        """Names of the attributes that refer to computations, in XLA's storage order."""
         return self.stored_calls or tuple(use.name for use in self.called_attributes)
 
     def attribute(self, name: str) -> AttributeUse | None:
-        """The use of its own attribute of that name; None if it has none."""
+        """Returns the opcode-specific attribute with this name, or None if there is none."""
         for use in self.attributes:
             if use.name == name:
                 return use

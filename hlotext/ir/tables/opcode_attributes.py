@@ -8,32 +8,32 @@ _P = Printing
 
 
 def required(name: str) -> AttributeUse:
-    """An attribute that must be given, and is printed as given."""
+    """Creates a required attribute, printed as given."""
     return AttributeUse(name, required=True)
 
 
 def flag(name: str) -> AttributeUse:
-    """A bool that is false when absent and printed only when true."""
+    """Creates a bool attribute that defaults to false and is printed only if true."""
     return AttributeUse(name, _P.IF_TRUE, default=False)
 
 
 def listed(name: str, role: Role = Role.MEANING) -> AttributeUse:
-    """A list that is empty when absent and printed only when it has entries."""
+    """Creates a list attribute that defaults to empty and is printed only if not empty."""
     return AttributeUse(name, _P.IF_NOT_EMPTY, default=(), role=role)
 
 
 def called(name: str) -> AttributeUse:
-    """The name of one computation, required."""
+    """Creates a required attribute that names one computation."""
     return AttributeUse(name, required=True, calls=Calls.ONE)
 
 
 def ignored(name: str, calls: Calls = Calls.NONE) -> AttributeUse:
-    """Accepted on input, without meaning, never printed."""
+    """Creates an attribute that is accepted on input, has no meaning, and is never printed."""
     return AttributeUse(name, _P.INPUT_ONLY, calls=calls)
 
 
 def obsolete(name: str) -> AttributeUse:
-    """An attribute of older releases."""
+    """Creates an attribute that only older releases have."""
     return AttributeUse(name, old=True)
 
 

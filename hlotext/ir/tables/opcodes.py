@@ -76,15 +76,16 @@ SPELLINGS: dict[str, str] = {
 
 
 def opcode(name: str) -> Opcode | None:
-    """The row of that opcode; None for a word that is none, such as the short spelling `call-start`."""
+    """Returns the row of an opcode, or None for any other word, such as the sugared spelling `call-start`."""
     return OPCODES.get(name)
 
 
 @text_cache(1024)
 def async_wrapped(name: str) -> tuple[Opcode, Opcode] | None:
-    """Rows that a short spelling such as `call-start` stands for: those of `async-start` and of the wrapped `call`.
+    """Returns the rows that a sugared spelling such as `call-start` stands for: those of `async-start` and of `call`.
 
-    None for a word that is an opcode itself: what `all-reduce-start` stands for says its shape (`generic_half`).
+    Returns None for other words, including opcodes: whether `all-reduce-start` is sugar depends on its shape
+    (`generic_half`).
     """
     if name in OPCODES:
         return None
@@ -96,11 +97,12 @@ def async_wrapped(name: str) -> tuple[Opcode, Opcode] | None:
 
 
 def generic_half(name: str, shape: Shape | None, first: str | None) -> tuple[Opcode, Opcode] | None:
-    """Rows that a half with an opcode of its own stands for where it is the short spelling of an async-start or -done.
+    """Returns the rows that a native start or done stands for if it is sugar for an async-start or -done, otherwise
+    None.
 
-    A start is told by its shape, which begins with the tuple of its operands, a done by the opcode of its first operand.
-    XLA on GPU writes so of all its asynchronous collectives. Starts of several operands may be either; then XLA reads them
-    as the opcode of their own, and so do we.
+    A sugared start is recognized by its shape, which begins with the tuple of its operands, and a sugared done by the
+    opcode `first` of its first operand. XLA:GPU prints all asynchronous collectives in this way. Starts of several
+    operands are ambiguous and count as native, as in XLA.
     """
     stem = NATIVE_ASYNC.get(name)
     if stem is None:

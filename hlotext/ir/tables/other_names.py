@@ -83,7 +83,7 @@ _DIALECT = re.compile(r"(?:stablehlo|mhlo|jnp|np|lax|jax)\.")
 
 
 def opcode_meant(word: str) -> str:
-    """The suggestion for a word that another language has for an opcode, or that is spelled as there; empty for others."""
+    """Returns a suggestion for a word that is another language's name of an opcode; empty for other words."""
     plain = _DIALECT.sub("", word.lower())
     dashed = plain.replace("_", "-")
     name = _BY_OTHER_NAME.get(plain.replace("-", "_")) or (dashed if dashed in OPCODES else None)
@@ -91,18 +91,18 @@ def opcode_meant(word: str) -> str:
 
 
 def opcode_suggested(word: str) -> str:
-    """The suggestion for a word that is no opcode: by the name that it has elsewhere, else by its letters; may be empty."""
+    """Returns a suggestion for an unknown opcode, by its name in other languages or by spelling; may be empty."""
     return opcode_meant(word) or did_you_mean(word.rstrip("_").replace("_", "-"), OPCODES)
 
 
 def attribute_meant(word: str, known: Collection[str]) -> str:
-    """The suggestion for an unknown attribute, of known ones: by the name that it has elsewhere, else by its letters."""
+    """Returns a suggestion for an unknown attribute, by its name in other languages or by spelling; may be empty."""
     other = [name for name in _ATTRIBUTES.get(word, ()) if name in known]
     return _all_of(other) or did_you_mean(word, known)
 
 
 def attribute_elsewhere(word: str) -> str:
-    """The suggestion for a name that another language has for an attribute, of whatever opcodes; empty for others."""
+    """Returns a suggestion for a word that is another language's name of an attribute of any opcode; empty for others."""
     return _all_of(_ATTRIBUTES.get(word, ()))
 
 

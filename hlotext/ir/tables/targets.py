@@ -39,10 +39,14 @@ _OF_FRONT_ENDS = (
 
 
 def is_compiler_target(target: str) -> bool:
-    """True if a target belongs to XLA or a library that it calls, not to a user's kernel."""
+    """Returns True if a custom-call target belongs to XLA or to a library that it calls, rather than to a user's
+    kernel.
+    """
     return target in _KNOWN or target.startswith(_KNOWN_STARTS)
 
 
 def is_public_target(target: str) -> bool:
-    """True if a target is a compiler's or a front end's: its name says nothing of who uses it."""
+    """Returns True if a custom-call target belongs to a compiler or frontend, so that it reveals nothing about the
+    user.
+    """
     return is_compiler_target(target) or target.startswith(_OF_FRONT_ENDS)

@@ -116,7 +116,7 @@ MAY_COUNT_DEVICES = frozenset(
 
 
 def of_kind(*kinds: str) -> frozenset[str]:
-    """Opcodes of these kinds of communication: the synchronous one and its halves."""
+    """Returns the opcodes of these kinds of communication: synchronous, start and done."""
     return frozenset(name for name, one in COMMUNICATION.items() if one.kind in kinds)
 
 

@@ -67,17 +67,18 @@ def as_age(age: XlaAge | date | str | None) -> XlaAge | None:
 
     A prefix of several releases means the newest of them; an untested release is placed between its neighbors. An
     XlaAge is returned as it is, and None, which means that the age is to be inferred, as None. Raises ValueError for
-    any other text.
+    any other value.
     """
     if age is None or isinstance(age, XlaAge):
         return age
     if isinstance(age, date):
         day = date(age.year, age.month, age.day)
         return XlaAge(day, day, ("as given",))
-    if (match := _RELEASE.fullmatch(age.strip())) is not None:
+    text = age.strip() if isinstance(age, str) else ""
+    if (match := _RELEASE.fullmatch(text)) is not None:
         return _of_release(match[1])
     try:
-        return as_age(date.fromisoformat(age.strip()))
+        return as_age(date.fromisoformat(text))
     except ValueError:
         pass
     raise ValueError(

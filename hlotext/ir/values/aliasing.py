@@ -16,7 +16,7 @@ ShapeIndex: TypeAlias = tuple[int, ...]
 
 @attrs.frozen(repr=False)
 class InputOutputAlias(Value):
-    """One output that shares a parameter's buffer: `{0}: (1, {2}, may-alias)`."""
+    """An output that shares a parameter's buffer: `{0}: (1, {2}, may-alias)`."""
 
     output_index: ShapeIndex
     parameter_number: int
@@ -35,7 +35,7 @@ class InputOutputAliasConfig(Value):
     entries: tuple[InputOutputAlias, ...] = ()
 
     def canonical(self) -> InputOutputAliasConfig:
-        """By output index, as XLA prints it; of several entries for one output the first stays."""
+        """Returns the entries sorted by output index, as XLA prints them, keeping the first entry of each output."""
         entries = {entry.output_index: entry for entry in reversed(self.entries)}
         return InputOutputAliasConfig(tuple(entries[index] for index in sorted(entries)))
 
@@ -45,7 +45,7 @@ class InputOutputAliasConfig(Value):
 
 @attrs.frozen(order=True, repr=False)
 class BufferDonor(Value):
-    """One parameter, or a part of it, whose buffer XLA may use again: `(1, {0})`."""
+    """A parameter, or a subshape of one, whose buffer XLA may reuse: `(1, {0})`."""
 
     param_number: int
     param_index: ShapeIndex = ()
@@ -61,7 +61,7 @@ class BufferDonorConfig(Value):
     entries: tuple[BufferDonor, ...] = ()
 
     def canonical(self) -> BufferDonorConfig:
-        """Sorted and each once, as XLA prints it."""
+        """Returns the entries sorted, without duplicates, as XLA prints them."""
         return BufferDonorConfig(tuple(sorted(set(self.entries))))
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ class BufferDonorConfig(Value):
 
 @attrs.frozen(repr=False)
 class OutputOperandAlias(Value):
-    """One part of an instruction's result that shares an operand's buffer: `{1}: (2, {0})`."""
+    """A subshape of an instruction's result that shares an operand's buffer: `{1}: (2, {0})`."""
 
     output_shape_index: ShapeIndex
     operand_index: int

@@ -17,9 +17,9 @@ def _copied(entries: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str,
 
 @attrs.frozen(eq=False, repr=False)
 class FrontendAttributes(Mapping[str, str]):
-    """`frontend_attributes=`: notes of the front end, a read-only mapping: `{a="1",b={"k":1}}`.
+    """`frontend_attributes=`: a read-only mapping of strings set by the frontend, such as `{a="1",b={"k":1}}`.
 
-    Printed sorted by key, a value raw where it lexes as a dict.
+    Printed sorted by key; values that lex as a dict are printed unquoted.
     """
 
     _entries: dict[str, str] = attrs.field(converter=_copied)
@@ -50,13 +50,15 @@ def _by_bytes(entry: tuple[str, str]) -> bytes:
 
 @attrs.frozen(repr=False)
 class BackendConfig(Value):
-    """`backend_config=`: opaque backend data. `str()` is raw for a dict, else quoted."""
+    """`backend_config=`: opaque data of a backend. `str()` is its HLO text: unquoted if it lexes as a dict, else
+    quoted.
+    """
 
     text: str
     """Unescaped; for a dict byte for byte as in the source, braces included."""
 
     def json(self) -> Any:
-        """The text as JSON (a dict gives a dict, and so on). Raises ValueError if it is not JSON."""
+        """Decodes the text as JSON. Raises ValueError if it is not JSON."""
         import json  # takes milliseconds, and most configs are only printed
 
         try:

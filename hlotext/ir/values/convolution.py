@@ -13,9 +13,9 @@ def _labels(places: dict[int, str]) -> str:
 
 @attrs.frozen(repr=False)
 class ConvolutionDimensionNumbers(Value):
-    """`dim_labels=` (`ConvolutionDimensionNumbers`): `b01f_01io->b01f`, input, kernel -> output.
+    """`dim_labels=` (`ConvolutionDimensionNumbers`): `b01f_01io->b01f`, for input, kernel and output.
 
-    Every field is a dimension number, or one for each spatial dimension.
+    Each field is a dimension number, or a tuple with one for each spatial dimension.
     """
 
     input_batch_dimension: int

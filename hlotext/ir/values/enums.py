@@ -69,7 +69,7 @@ class TransposeA(StrEnum):
 
 
 class CollectiveMode(StrEnum):
-    """`mode=` of all-reduce and reduce-scatter (`CollectiveOpGroupMode`); XLA reads it and forgets it."""
+    """`mode=` of all-reduce and reduce-scatter (`CollectiveOpGroupMode`). XLA parses it without storing it."""
 
     CROSS_REPLICA = "cross_replica"
     CROSS_PARTITION = "cross_partition"
@@ -100,7 +100,7 @@ class RandomAlgorithm(StrEnum):
 
 
 class PrecisionAlgorithm(StrEnum):
-    """`algorithm=` of dots (`PrecisionConfig::Algorithm`): types of the operands, then of the sum."""
+    """`algorithm=` of dots (`PrecisionConfig::Algorithm`): types of the operands, and of accumulation."""
 
     UNSET = "unset"
     DOT_ANY_F8_ANY_F8_F32 = "dot_any_f8_any_f8_f32"
@@ -163,7 +163,7 @@ class ResultAccuracyMode(StrEnum):
 
 
 class AliasKind(StrEnum):
-    """Way in which an output shares its parameter's buffer (`HloInputOutputAliasConfig::AliasKind`)."""
+    """Kind of alias between an output and a parameter (`HloInputOutputAliasConfig::AliasKind`)."""
 
     MAY = "may-alias"
     MUST = "must-alias"
@@ -177,7 +177,7 @@ class DebugLogMode(StrEnum):
 
 
 class ShardingType(StrEnum):
-    """`OpSharding::Type`; the word in the text, or XLA's lower-case name for what has no word."""
+    """`OpSharding::Type`: the word in the text, or XLA's lower-case name if the text has no word for it."""
 
     REPLICATED = "replicated"
     MAXIMAL = "maximal"

@@ -9,7 +9,7 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class StackFrame(Value):
-    """One Python frame from which an instruction came; lines and columns counted from 1, 0 if unknown."""
+    """A Python stack frame. Lines and columns start at 1; 0 if unknown."""
 
     file: str
     function: str
@@ -26,7 +26,7 @@ class StackFrame(Value):
 
 @attrs.frozen(repr=False)
 class FileLocation(Value):
-    """One row of FileLocations (`StackFrameIndexProto::FileLocation`); ids count from 1."""
+    """A row of FileLocations (`StackFrameIndexProto::FileLocation`). Ids start at 1."""
 
     file_name_id: int
     function_name_id: int
@@ -44,7 +44,7 @@ class FileLocation(Value):
 
 @attrs.frozen(repr=False)
 class FrameRow(Value):
-    """One row of StackFrames (`StackFrameIndexProto::StackFrame`)."""
+    """A row of StackFrames (`StackFrameIndexProto::StackFrame`)."""
 
     file_location_id: int
     """Row of FileLocations, counted from 1."""
@@ -57,7 +57,7 @@ class FrameRow(Value):
 
 @attrs.frozen(repr=False)
 class StackFrameIndex(Value):
-    """The four tables between a module's header and its first computation (`StackFrameIndexProto`)."""
+    """The four stack-frame tables between a module's header and its first computation (`StackFrameIndexProto`)."""
 
     file_names: tuple[str, ...] = ()
     function_names: tuple[str, ...] = ()
@@ -68,13 +68,13 @@ class StackFrameIndex(Value):
 
     @property
     def is_empty(self) -> bool:
-        """True where the module has no such tables, or only empty ones."""
+        """True if the module has no such tables, or only empty ones."""
         return self == StackFrameIndex()
 
     def frames(self, stack_frame_id: int) -> tuple[StackFrame, ...]:
-        """The Python frames of `Metadata.stack_frame_id`, innermost first; none if the id has no row.
+        """Returns the Python frames of a `Metadata.stack_frame_id`, innermost first; empty if the id has no row.
 
-        Ends at a row without a caller, a missing row, or one seen before. Missing fields are empty or 0.
+        Ends at a row without a caller, at a missing row, or at a cycle. Missing fields are empty or 0.
         """
         found: list[StackFrame] = []
         seen: set[int] = set()
@@ -86,7 +86,7 @@ class StackFrameIndex(Value):
         return tuple(found)
 
     def innermost(self, stack_frame_id: int) -> StackFrame | None:
-        """The first of `frames`, which may be thousands."""
+        """Returns the first of `frames`, without computing the others, or None if the id has no row."""
         if not 0 < stack_frame_id <= len(self.stack_frames):
             return None
         return self._frame(self.stack_frames[stack_frame_id - 1].file_location_id)

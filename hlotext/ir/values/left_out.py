@@ -9,10 +9,10 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class LeftOut(Value):
-    """A control predecessor omitted from a compact text: the name of a get-tuple-element whose position is unknown.
+    """A control predecessor omitted from compact text: the name of a get-tuple-element whose position is unknown.
 
-    XLA's compact form prints an element only where it is an operand, as `NAME#I`; as a control predecessor only its name is
-    printed. It orders nothing, and full texts and protos omit it.
+    XLA's compact form prints a get-tuple-element only where it is an operand, as `NAME#I`, and as a control predecessor
+    only by name. It imposes no order, and full text and protos omit it.
     """
 
     name: str

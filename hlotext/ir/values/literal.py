@@ -66,7 +66,7 @@ class Literal:
         """Creates a literal from an array, which is copied.
 
         The shape defaults to the array's, with the descending layout. Raises TypeError for a dtype without an element
-        type, and ValueError if the given shape does not fit the array.
+        type, and ValueError if the array's dimensions or dtype are not those of the given shape.
         """
         import numpy as np
 

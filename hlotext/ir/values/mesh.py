@@ -12,7 +12,7 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class MeshAxis(Value):
-    """One axis of a mesh (`MeshProto::MeshAxis`)."""
+    """An axis of a mesh (`MeshProto::MeshAxis`)."""
 
     name: str
     size: int
@@ -25,9 +25,9 @@ class MeshAxis(Value):
 
 @attrs.frozen(repr=False)
 class Mesh(Value):
-    """Devices on a grid with named axes (`Mesh`): `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))`.
+    """A grid of devices with named axes (`Mesh`): `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0))`.
 
-    One device alone is `single_device[device_id=3]`.
+    A mesh of a single device is `single_device[device_id=3]`.
     """
 
     axes: tuple[MeshAxis, ...] = ()
@@ -41,26 +41,26 @@ class Mesh(Value):
 
     @property
     def is_maximal(self) -> bool:
-        """True for `single_device[device_id=3]`, which older text calls `maximal_mesh[device_id=3]`."""
+        """True for a single device, `single_device[device_id=3]` (`maximal_mesh[device_id=3]` in older text)."""
         return self.device_id is not None
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """Names of the axes, the most major first."""
+        """Axis names, most major first."""
         return tuple(axis.name for axis in self.axes)
 
     @property
     def axis_sizes(self) -> tuple[int, ...]:
-        """Sizes of the axes, the most major first."""
+        """Axis sizes, most major first."""
         return tuple(axis.size for axis in self.axes)
 
     @property
     def num_devices(self) -> int:
-        """Number of devices of the grid; 1 for a maximal mesh, 0 for an empty one."""
+        """Number of devices of the grid; 1 for a single-device mesh, 0 for an empty one."""
         return math.prod(self.axis_sizes) if self.axes else int(self.is_maximal)
 
     def axis_number(self, name: str) -> int:
-        """The number of the axis of that name. Raises ValueError if there is none."""
+        """Returns the index of the axis with this name. Raises ValueError if there is none."""
         try:
             return self.axis_names.index(name)
         except ValueError:
@@ -68,12 +68,12 @@ class Mesh(Value):
             raise ValueError(f"the mesh has no axis '{name}' (its axes: {known})") from None
 
     def axis_size(self, axis: AxisRef) -> int:
-        """Number of devices along an axis or a part of one. Raises ValueError if the mesh lacks it."""
+        """Returns the number of devices along an axis or sub-axis. Raises ValueError if the mesh has no such axis."""
         size = self.axes[self.axis_number(axis.name)].size
         return size if axis.sub_axis_info is None else axis.sub_axis_info.size
 
     def canonical(self) -> Mesh:
-        """As XLA holds it: an iota of devices with the fewest dimensions, none where it is row-major."""
+        """Returns the form that XLA stores: device ids as an iota with the fewest dimensions, or omitted if row-major."""
         if self.device_assignment is None:
             return self
         assignment = self.device_assignment.canonical()
@@ -95,7 +95,7 @@ class Mesh(Value):
 
 @attrs.frozen(repr=False)
 class SubAxis(Value):
-    """A part of an axis (`AxisRef::SubAxis`), the axis seen as [pre_size, size, rest]: `(2)4`."""
+    """A sub-axis (`AxisRef::SubAxis`), with the axis viewed as [pre_size, size, rest]: `(2)4`."""
 
     pre_size: int
     """Product of the sizes of the parts in front, the more major ones."""
@@ -103,7 +103,7 @@ class SubAxis(Value):
 
     @property
     def next_pre_size(self) -> int:
-        """`pre_size` of a part that directly follows."""
+        """`pre_size` of the sub-axis that follows directly."""
         return self.pre_size * self.size
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ class SubAxis(Value):
 
 @attrs.frozen(repr=False)
 class AxisRef(Value):
-    """An axis of a mesh or a part of one (`AxisRef`): `'x'`, `'x':(2)4`."""
+    """A reference to a mesh axis or sub-axis (`AxisRef`): `'x'`, `'x':(2)4`."""
 
     name: str
     """The axis's name in its mesh."""
@@ -120,7 +120,7 @@ class AxisRef(Value):
     """None for the whole axis."""
 
     def overlaps(self, other: AxisRef) -> bool:
-        """True if the two axes overlap (not `AxisRef::CanCoexistWithoutOverlap`)."""
+        """Returns True if two axes overlap (the negation of `AxisRef::CanCoexistWithoutOverlap`)."""
         if self.name != other.name:
             return False
         mine, theirs = self.sub_axis_info, other.sub_axis_info
@@ -137,7 +137,7 @@ class AxisRef(Value):
 
 
 def check_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> None:
-    """Raises ValueError if XLA would abort: an unknown axis, a part that does not fit, an overlap."""
+    """Raises ValueError where XLA would abort: for an unknown axis, a sub-axis that does not fit, or overlapping axes."""
     sizes = {axis.name: axis.size for axis in mesh.axes}
     earlier_of: dict[str, list[AxisRef]] = {}
     for axis in axes:
@@ -156,7 +156,9 @@ def check_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> None:
 
 
 def split_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The mesh's shape with the named parts of axes as dimensions of their own, and where these are."""
+    """Splits mesh axes at the sub-axes in `axes`. Returns the resulting dimension sizes, and the dimension of each
+    axis.
+    """
     sizes: list[int] = []
     places: dict[AxisRef, int] = {}
     for mesh_axis in mesh.axes:

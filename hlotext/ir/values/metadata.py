@@ -36,7 +36,7 @@ class Metadata(Value):
     profile_type: tuple[int, ...] = ()
     """Numbers of XLA's `ProfileType`."""
     deduplicated_name: str = ""
-    """Name of the first of several identical computations; empty if absent."""
+    """Name of the first of several identical instructions, such as fusions; empty if absent."""
     scheduling_name: str = ""
     """Name used by the scheduler, printed without escapes as in XLA; empty if absent."""
     stack_frame_id: int = 0
@@ -120,7 +120,7 @@ METADATA_FIELDS = frozenset(field.name for field in attrs.fields(Metadata)) - {"
 
 
 def metadata_from_fields(fields: Mapping[str, Any]) -> Metadata:
-    """The metadata with these fields; those of unknown names (values as text) are kept in `other_fields`."""
+    """Creates metadata from fields by name. Fields with unknown names are kept as text in `other_fields`."""
     if fields.keys() <= METADATA_FIELDS:
         return Metadata(**fields)
     known = {name: value for name, value in fields.items() if name in METADATA_FIELDS}

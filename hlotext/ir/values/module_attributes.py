@@ -40,9 +40,9 @@ class RecoveryEntry(Value):
 
 @attrs.frozen(repr=False)
 class RecoveryTable(Value):
-    """`origin_recovery_table=` of a module (`OriginalValueRecoveryTable`), one entry on a line.
+    """`origin_recovery_table=` of a module (`OriginalValueRecoveryTable`), printed with one entry per line.
 
-    The text is that of indentation 0; a recovery module keeps the indentation that it was read with.
+    `str()` is the text at indentation 0; a recovery module keeps the indentation that it was parsed with.
     """
 
     entries: tuple[RecoveryEntry, ...] = ()
@@ -53,7 +53,7 @@ class RecoveryTable(Value):
 
 @attrs.frozen(repr=False)
 class DebugAttribute(Value):
-    """Logging of an original array; zeros and false are not printed."""
+    """Logging of an original array. Fields that are 0 or false are not printed."""
 
     log_mode: DebugLogMode | None = None
     """None when absent."""
@@ -79,7 +79,7 @@ class DebugAttribute(Value):
 
 @attrs.frozen(repr=False)
 class DebugEntry(Value):
-    """An original array and what is logged of it: `{"add.1" {0}}:({log_mode=default,callback_id=1})`."""
+    """An original array and how it is logged: `{"add.1" {0}}:({log_mode=default,callback_id=1})`."""
 
     original_array: OriginalArray
     attributes: tuple[DebugAttribute, ...] = ()
@@ -90,7 +90,7 @@ class DebugEntry(Value):
 
 @attrs.frozen(repr=False)
 class DebugAttributes(Value):
-    """`debug_attributes=` of a module, one entry on a line; in text from the middle of 2026 on."""
+    """`debug_attributes=` of a module, printed with one entry per line; in text since mid-2026."""
 
     entries: tuple[DebugEntry, ...] = ()
 

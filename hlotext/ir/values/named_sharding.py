@@ -19,7 +19,7 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class DimensionSharding(Value):
-    """The axes along which one dimension is cut, the most major first (`DimensionSharding`)."""
+    """The mesh axes that shard one dimension, most major first (`DimensionSharding`)."""
 
     axes: tuple[AxisRef, ...] = ()
     is_closed: bool = True
@@ -36,7 +36,7 @@ class DimensionSharding(Value):
 class NamedSharding(Sharding):
     """A sharding by mesh axes: `{mesh['a'=2,'b'=4], [{'a'}, {'b':(1)2, ?}], replicated={'b':(2)2}}`.
 
-    With no dimensions it is one word for the whole value: `{mesh['a'=2], replicated}`.
+    Without dimensions it is a single word for the whole value: `{mesh['a'=2], replicated}`.
     """
 
     mesh: Mesh
@@ -88,11 +88,11 @@ class NamedSharding(Sharding):
 
     @property
     def num_tiles(self) -> int:
-        """Into how many different tiles the array is cut."""
+        """Number of distinct tiles of the array."""
         return math.prod(self.tile_dimensions)
 
     def all_axes(self) -> tuple[AxisRef, ...]:
-        """Every axis that is named, in the order of the text."""
+        """Returns all axes that the sharding refers to, in text order."""
         cut = tuple(axis for dimension in self.dim_shardings for axis in dimension.axes)
         return cut + self.replicated_axes + self.unreduced_axes + self.manual_axes
 
@@ -105,10 +105,10 @@ class NamedSharding(Sharding):
         return self.without_mesh().replication if not self.is_replicated else self.num_devices
 
     def without_mesh(self) -> OpSharding:
-        """Equivalent tile sharding, with unused axes replicated (`HloSharding::V3ToV2Sharding`).
+        """Returns the equivalent tile sharding, with unused axes replicated (`HloSharding::V3ToV2Sharding`).
 
-        Manual and unreduced axes become subgroups, in this order. Raises ValueError for axes that the mesh lacks or that
-        overlap, and for a mesh with the wrong number of device ids.
+        Manual and unreduced axes become subgroups, in this order. Raises ValueError for axes that the mesh does not
+        have or that overlap, and for a mesh with the wrong number of device ids.
         """
         mesh = self.mesh
         if mesh.device_id is not None:
@@ -161,7 +161,7 @@ class NamedSharding(Sharding):
         return attrs.evolve(self, metadata=())
 
     def canonical(self) -> NamedSharding:
-        """With the mesh's canonical form; a sum is what unreduced axes are without a word."""
+        """Returns the sharding with a canonical mesh, and without the word `sum`, the default for unreduced axes."""
         kind = "" if self.unreduced_kind == "sum" else self.unreduced_kind
         return attrs.evolve(self, mesh=self.mesh.canonical(), unreduced_kind=kind)
 
@@ -201,11 +201,11 @@ class NamedSharding(Sharding):
 
 
 def with_mesh(sharding: OpSharding) -> NamedSharding:
-    """Equivalent sharding by the axes of a mesh, named `axis_0`, `axis_1`, ... from the most major one.
+    """Returns the equivalent sharding by mesh axes, named `axis_0`, `axis_1`, ... from the most major one.
 
-    Each part of an iota with its own stride becomes an axis; listed device numbers become the mesh's device ids. Raises
-    ValueError for unknown shardings, if tiles and devices differ in number, and for more than 2^20 device numbers without
-    axes.
+    Each part of an iota with its own stride becomes an axis; an explicit device list becomes the mesh's device ids.
+    Raises ValueError for unknown shardings, if the numbers of tiles and devices differ, and for an explicit list of
+    more than 2^20 devices.
     """
     tiles = sharding.tile_assignment
     if sharding.maximal_device is not None:

@@ -20,12 +20,12 @@ _COMPONENTS = {"c64": "f32", "c128": "f64"}
 
 
 def component_type(element_type: ElementType) -> ElementType:
-    """The type of a complex type's parts; any other type itself."""
+    """Returns the type of the real and imaginary parts of a complex type; other types are returned as they are."""
     return ELEMENT_TYPES[_COMPONENTS.get(element_type.name, element_type.name)]
 
 
 def bits_of(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """View of the same memory as unsigned integers of the elements' width."""
+    """Returns a view of an array as unsigned integers of the same width."""
     return values.view(f"u{values.dtype.itemsize}")
 
 
@@ -33,7 +33,7 @@ def bits_of(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def number_texts(values: np.ndarray[Any, Any], element_type: ElementType) -> list[str]:
-    """The text of each element of a flat array, as XLA prints it inside braces (so `pred` is `1` or `0`)."""
+    """Returns the text of each element of a flat array as XLA prints it inside braces, where `pred` is `1` or `0`."""
     kind = element_type.kind
     if kind is TypeKind.PREDICATE:
         return ["1" if value else "0" for value in values.tolist()]
@@ -99,7 +99,7 @@ def _nan_text(element_type: ElementType, bits: int) -> str:
 
 
 def nan_bits(element_type: ElementType, is_negative: bool, payload: int) -> int:
-    """The bits of the NaN with that sign and payload, of a type in `NAN_PAYLOAD_BITS`."""
+    """Returns the bits of the NaN with a sign and payload, for an element type in `NAN_PAYLOAD_BITS`."""
     width = NAN_PAYLOAD_BITS[element_type.name]
     exponent = ((1 << (element_type.bits - 1 - width)) - 1) << width
     return int(is_negative) << (element_type.bits - 1) | exponent | payload
@@ -109,11 +109,10 @@ def nan_bits(element_type: ElementType, is_negative: bool, payload: int) -> int:
 
 
 def narrow(values: np.ndarray[Any, Any], element_type: ElementType) -> np.ndarray[Any, Any]:
-    """Doubles rounded to a float type as XLA's reader does it; what is too large becomes what the type has
-    for it.
+    """Rounds doubles to a float type as XLA's parser does; values out of range become the type's infinity or NaN.
 
-    `f16` and `bf16` are rounded to single precision first (so twice, as in XLA), all narrower types at once.
-    A negative NaN keeps its sign where the type has one; payloads are lost.
+    `f16` and `bf16` are rounded to single precision first (twice in total, as in XLA), all narrower types directly. A
+    negative NaN keeps its sign if the type has one; payloads are lost.
     """
     import numpy as np
 
@@ -150,7 +149,7 @@ def _round_to_odd(values: np.ndarray[Any, Any], singles: np.ndarray[Any, Any]) -
 
 
 def limits(element_type: ElementType) -> tuple[Any, Any]:
-    """The least and greatest finite value of an integer or float type; of a complex type, of each part."""
+    """Returns the least and greatest finite value of an integer or float type, or of each part of a complex type."""
     if element_type.is_integral:
         bits = element_type.bits
         return (

@@ -13,7 +13,7 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class OriginalArray(Value):
-    """An array of the module before optimisation (`OriginalArray`): `{"add.1" {0}}`."""
+    """An array of the module before optimization (`OriginalArray`): `{"add.1" {0}}`."""
 
     instruction_name: str
     """XLA writes it without escapes."""
@@ -33,7 +33,7 @@ OriginalNode: TypeAlias = Union[OriginalArray, tuple["OriginalNode", ...], None]
 
 @attrs.frozen(repr=False)
 class OriginalValue(Value):
-    """`origin=` of an instruction (`OriginalValue`): a tree like its shape's: `{({"a"}, {"b" {0}})}`."""
+    """`origin=` of an instruction (`OriginalValue`): a tree of the same structure as the shape: `{({"a"}, {"b" {0}})}`."""
 
     tree: OriginalNode = None
     is_synthetic_call: bool = False
@@ -49,7 +49,7 @@ class OriginalValue(Value):
         return f"{{{_node_text(self.tree)}{calls}}}"
 
     def leaves(self) -> tuple[OriginalArray | None, ...]:
-        """The arrays of the tree, left to right."""
+        """Returns the leaves of the tree, left to right, with None for unknown arrays."""
         found: list[OriginalArray | None] = []
         stack = [self.tree]
         while stack:

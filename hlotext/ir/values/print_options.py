@@ -8,7 +8,7 @@ import attrs
 
 
 class SubcomputationMode(enum.Enum):
-    """Printing of the computations that an instruction calls."""
+    """Style of printing called computations."""
 
     OFF = "off"
     """Not at all."""

@@ -16,7 +16,7 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class RawValue(Value):
-    """The value of an attribute, or a word in it, that this release does not know: its text, verbatim."""
+    """The text of an attribute value, or of a word in it, that is unknown to this release."""
 
     text: str
 
@@ -29,10 +29,10 @@ _RAW_STRINGS = frozenset({"async_execution_thread", "execution_thread"})
 
 
 def value_text(value: object, name: str = "") -> str:
-    """XLA's text of an attribute's value.
+    """Returns XLA's text of an attribute value.
 
-    The name matters only for the few attributes that XLA writes in their own way. References to computations
-    and instructions are the printer's: they have no text of their own.
+    `name` matters only for the few attributes with a special form. Computations and instructions are not supported: the
+    printer writes references to them.
     """
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -50,7 +50,7 @@ def value_text(value: object, name: str = "") -> str:
 
 
 def canonical_text(value: Any, name: str) -> str:
-    """XLA's text of an attribute's value, which may differ from the form that was read."""
+    """Returns XLA's text of an attribute value in canonical form, which may differ from the source text."""
     return value_text(value.canonical() if hasattr(value, "canonical") else value, name)
 
 

@@ -15,38 +15,38 @@ from hlotext.ir.values.value import Value
 
 
 class ReplicaGroups(Value):
-    """Groups of devices (XLA's `CollectiveDeviceListBase`): a list, an iota or mesh axes.
+    """Groups of devices (XLA's `CollectiveDeviceListBase`): an explicit list, an iota, or mesh axes.
 
-    All forms answer `group_count`, `group_size` and `groups()`; only `groups()` enumerates devices.
+    All forms have `group_count`, `group_size` and `groups()`; only `groups()` enumerates devices.
     """
 
     __slots__ = ()
 
     @property
     def group_count(self) -> int:
-        """Number of groups; 0 if none are given, which means one group of all devices."""
+        """Number of groups; 0 if omitted, which means a single group of all devices."""
         raise NotImplementedError
 
     @property
     def group_size(self) -> int | None:
-        """Devices in each group; None if there are no groups, or groups of different sizes."""
+        """Number of devices per group, or None if there are no groups or their sizes differ."""
         raise NotImplementedError
 
     def groups(self) -> Iterator[tuple[int, ...]]:
-        """The device ids (or replica ids, as the operation has it) of each group, made one group at a time.
+        """Yields the ids in each group, whose meaning (devices, replicas or partitions) depends on the instruction.
 
-        Raises ValueError for mesh axes that the mesh lacks or that overlap.
+        Raises ValueError for axes that the mesh does not have or that overlap.
         """
         raise NotImplementedError
 
     def canonical(self) -> ReplicaGroups:
-        """The groups as XLA holds them after reading."""
+        """Returns the groups as XLA stores them after parsing."""
         return self
 
     def full_list(self) -> ReplicaGroups:
-        """The groups written out, whatever the form (XLA's option `print_full_replica_group_list`).
+        """Returns the groups as an explicit list, as with XLA's option `print_full_replica_group_list`.
 
-        More than `MOST_DEVICES` devices stay as they are, and so do sizes that are negative.
+        Groups of more than `MOST_DEVICES` devices, or with negative sizes, are returned unchanged.
         """
         count, size = self.group_count, self.group_size or 0
         if min(count, size) < 0 or count * size > MOST_DEVICES:
@@ -56,7 +56,7 @@ class ReplicaGroups(Value):
 
 @attrs.frozen(repr=False)
 class ReplicaGroupList(ReplicaGroups):
-    """Groups written one by one (`CollectiveDeviceList`): `{{0,1},{2,3}}`; `{}` means all devices."""
+    """Groups as an explicit list (`CollectiveDeviceList`): `{{0,1},{2,3}}`. `{}` means all devices."""
 
     replica_groups: tuple[tuple[int, ...], ...] = ()
 
@@ -81,7 +81,7 @@ class ReplicaGroupList(ReplicaGroups):
 
 @attrs.frozen(repr=False)
 class IotaReplicaGroupList(ReplicaGroups):
-    """Groups as a reshaped and transposed 0, 1, 2, ... (`IotaReplicaGroupList`): `[2,4]<=[4,2]T(1,0)`."""
+    """Groups as a reshaped and transposed iota (`IotaReplicaGroupList`): `[2,4]<=[4,2]T(1,0)`."""
 
     iota: IotaTileAssignment
     """Its two dimensions are the number of groups and the devices in each."""
@@ -98,7 +98,7 @@ class IotaReplicaGroupList(ReplicaGroups):
         return _batches(self.iota.devices(), self.group_size)
 
     def canonical(self) -> IotaReplicaGroupList:
-        """Equivalent list with the fewest reshape dimensions."""
+        """Returns the equivalent groups with the fewest reshape dimensions."""
         return IotaReplicaGroupList(self.iota.canonical())
 
     def __str__(self) -> str:
@@ -107,7 +107,7 @@ class IotaReplicaGroupList(ReplicaGroups):
 
 @attrs.frozen(repr=False)
 class MeshAxesReplicaGroupList(ReplicaGroups):
-    """Groups along axes of a mesh: `mesh['a'=2,'b'=4] {'b'}` has two groups of four."""
+    """Groups along mesh axes: `mesh['a'=2,'b'=4] {'b'}` has two groups of four devices."""
 
     mesh: Mesh
     axes: tuple[AxisRef, ...]
@@ -139,7 +139,7 @@ class MeshAxesReplicaGroupList(ReplicaGroups):
         return _batches((ids[i] for i in positions.devices()), self.group_size)
 
     def canonical(self) -> MeshAxesReplicaGroupList:
-        """With the mesh's canonical form."""
+        """Returns the equivalent groups with a canonical mesh."""
         return attrs.evolve(self, mesh=self.mesh.canonical())
 
     def __str__(self) -> str:

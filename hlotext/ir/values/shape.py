@@ -28,7 +28,7 @@ _WIDE = 16
 
 
 def join_indexed(texts: list[str]) -> str:
-    """Joins with `, `, writing `/*index=N*/` before every fifth element, as XLA does for tuples and operands."""
+    """Joins texts with `, `, with `/*index=N*/` before every fifth one, as XLA prints tuples and operands."""
     if len(texts) <= 5:
         return ", ".join(texts)
     return ", ".join(f"/*index={i}*/{text}" if i and i % 5 == 0 else text for i, text in enumerate(texts))
@@ -324,7 +324,7 @@ class Shape:
     # ---- changed copies
 
     def with_layout(self, layout: Layout | None) -> Shape:
-        """Returns this array shape with another layout."""
+        """Returns this array shape with another layout, or without one for None. The layout is not checked."""
         return self if layout == self.layout else attrs.evolve(self, layout=layout)
 
     def without_layout(self) -> Shape:
@@ -367,7 +367,7 @@ def _warn_of_text(text: str) -> None:
 
 
 def sizes_of(dimensions: object) -> tuple[int, ...]:
-    """Sizes of dimensions as Python's integers. Raises TypeError for anything but integers."""
+    """Converts dimension sizes to a tuple of Python integers. Raises TypeError unless all are integers."""
     if isinstance(dimensions, str | bytes) or not isinstance(dimensions, Iterable):
         more = "; hlotext.parse_shape(text) reads a whole shape" if isinstance(dimensions, str) else ""
         raise TypeError(
@@ -380,7 +380,7 @@ def sizes_of(dimensions: object) -> tuple[int, ...]:
 
 
 def holds_buffer(shape: Shape | None) -> bool:
-    """True if a shape is or contains a buffer."""
+    """Returns True if a shape is or contains a buffer."""
     if shape is None or not shape.tuple_shapes:
         return False
     return shape.is_buffer or _part_holds_buffer(shape)
@@ -393,7 +393,7 @@ def _part_holds_buffer(shape: Shape) -> bool:
 
 
 def default_layout(rank: int) -> Layout:
-    """The descending layout `{rank-1,...,1,0}`: dimension 0 is the most major."""
+    """Returns the descending layout `{rank-1,...,1,0}`, in which dimension 0 is the most major."""
     return Layout(tuple(range(rank - 1, -1, -1)))
 
 
@@ -401,7 +401,7 @@ def default_layout(rank: int) -> Layout:
 class ComputationLayout(Value):
     """`entry_computation_layout=` (`ComputationLayout`): `{(f32[2]{0}, s32[])->f32[2]{0}}`.
 
-    Shapes may lack layouts, where the compiler is to choose them.
+    A shape without a layout lets the compiler choose one.
     """
 
     parameter_shapes: tuple[Shape, ...]

@@ -27,78 +27,82 @@ _PLAIN = frozenset({ShardingType.MANUAL, ShardingType.REPLICATED, ShardingType.U
 
 
 class Sharding(Value):
-    """Any sharding: an `OpSharding`, a `NamedSharding` or a `TupleSharding`."""
+    """Base class of shardings: `OpSharding`, `NamedSharding` and `TupleSharding`."""
 
     __slots__ = ()
 
     @property
     def is_tuple(self) -> bool:
-        """True for one sharding for each leaf of a tuple shape."""
+        """True for a tuple sharding, with a sharding for each leaf."""
         return False
 
     @property
     def is_replicated(self) -> bool:
-        """True where every device holds the whole value; for a tuple, where that is so of every leaf."""
+        """True if every device holds the whole value; for a tuple, if this is so for every leaf."""
         return False
 
     @property
     def is_maximal(self) -> bool:
-        """True where one device holds the whole value."""
+        """True if a single device holds the whole value."""
         return False
 
     @property
     def is_manual(self) -> bool:
-        """True where the program itself says what each device holds."""
+        """True if the program itself determines what each device holds (`manual`)."""
         return False
 
     @property
     def is_unreduced(self) -> bool:
-        """True where each device holds a part of a sum that is not yet made."""
+        """True if each device holds a partial result that is still to be reduced (`unreduced`)."""
         return False
 
     @property
     def tuple_elements(self) -> tuple[Sharding, ...]:
-        """The leaves' shardings of a tuple; this one alone otherwise."""
+        """Shardings of the leaves of a tuple, or this sharding alone if it is not a tuple."""
         return (self,)
 
     def canonical(self) -> Sharding:
-        """The sharding as XLA holds it after reading; for what XLA does not simplify, this one."""
+        """Returns the sharding as XLA stores it after parsing."""
         return self
 
     def for_shape(self, shape: Shape) -> Sharding:
-        """The sharding that XLA's reader assigns to an instruction of that shape: for a tuple, one for each leaf."""
+        """Returns the sharding that XLA's parser assigns to an instruction of this shape: for a tuple, one for each
+        leaf.
+        """
         if self.is_tuple or not shape.is_tuple:
             return self
         return TupleSharding((self,) * max(1, sum(1 for _ in shape.leaves())))
 
     def without_metadata(self) -> Sharding:
-        """A copy without metadata."""
+        """Returns a copy without metadata."""
         raise NotImplementedError
 
     # ---- what each device holds
 
     def without_mesh(self) -> Sharding:
-        """Equivalent sharding by tiles and device numbers, if written with the axes of a mesh.
+        """Returns the equivalent sharding by tiles and device numbers if this one is written with mesh axes, otherwise
+        itself.
 
-        Raises ValueError for axes that the mesh lacks or that overlap.
+        Raises ValueError for axes that the mesh does not have or that overlap.
         """
         return self
 
     @property
     def num_devices(self) -> int | None:
-        """Over how many devices the value is spread; None if the text does not say, as `{replicated}` does not."""
+        """Number of devices that hold the value, or None if the text does not say, as for `{replicated}`."""
         return None
 
     @property
     def replication(self) -> int | None:
-        """Number of devices that hold each part; None if the number of devices, or what they hold, is unknown."""
+        """Number of devices that hold each tile, or None if unknown."""
         return None
 
     def shard_shape(self, shape: Shape) -> Shape:
-        """The shape on one device, as XLA allocates it (`HloSharding::TileShape`); layouts stay.
+        """Returns the shape on one device (`HloSharding::TileShape`), with unchanged layouts.
 
-        Uneven dimensions are rounded up. Manual and unknown shardings return the shape itself: it is that of one device, or
-        nothing is known. A tuple's leaves are sharded one by one. Raises ValueError if the sharding does not fit the shape.
+        Uneven dimensions are rounded up. Manual and unknown shardings return the shape itself: it is already that of
+        one device, or nothing is known. The leaves of a tuple are sharded one by one. Raises ValueError if the sharding
+        does not fit the shape.
         """
         if not shape.is_tuple:
             return self._shard_of(shape)
@@ -119,20 +123,23 @@ class Sharding(Value):
         raise NotImplementedError
 
     def device_indices(self, shape: Shape, num_devices: int | None = None) -> Mapping[int, Slices]:
-        """The part of an array on each device, by device number: a slice for each dimension.
+        """Returns the part of an array on each device, by device number, as a slice for each dimension.
 
-        Numbers are positions in the device assignment, not device ids. Devices without a part are missing. If the array is
-        replicated and neither the text nor `num_devices` gives the number of
-        devices, every number has a part, and `len` raises ValueError (`Everywhere`). Raises ValueError if nothing can be
-        told (manual and
-        unknown shardings), for tuples, and where the sharding is none of such a shape.
+        Numbers are positions in the device assignment, not device ids. Devices without a part are omitted. If the array
+        is replicated and neither the text nor `num_devices` gives the number of devices, every number maps to the whole
+        array, and `len` raises ValueError (`Everywhere`).
+
+        Raises ValueError for manual and unknown shardings, for tuples, and if the sharding does not fit the shape.
         """
         raise NotImplementedError
 
     def devices_of(
         self, shape: Shape, index: Sequence[int], num_devices: int | None = None
     ) -> tuple[int, ...]:
-        """The devices that hold an element, ascending. Raises as `device_indices`, and IndexError for no such element."""
+        """Returns the devices that hold an element, ascending.
+
+        Raises IndexError if there is no such element, and ValueError as `device_indices` does.
+        """
         if len(index) != shape.rank or any(
             not 0 <= i < size for i, size in zip(index, shape.dimensions, strict=True)
         ):
@@ -147,7 +154,10 @@ class Sharding(Value):
         )
 
     def means_the_same(self, other: Sharding) -> bool:
-        """True if each device holds the same part under both, in any spelling. Raises ValueError as `without_mesh`."""
+        """Returns True if each device holds the same part under both shardings, whatever their notation.
+
+        Raises ValueError as `without_mesh` does.
+        """
         # Twice: where XLA drops a subgroup it does not ask again whether the rest is a plain word.
         mine, theirs = (one.without_mesh().canonical().canonical() for one in (self, other))
         return _meaning(mine) == _meaning(theirs)
@@ -179,7 +189,7 @@ def _meaning(sharding: Sharding) -> object:
 
 @attrs.frozen(repr=False)
 class ShardGroup(Value):
-    """Values that are to be sharded alike (`HloSharding::ShardGroup`): `shard_as 3`, `shard_like 3`."""
+    """A group of values to be sharded alike (`HloSharding::ShardGroup`): `shard_as 3`, `shard_like 3`."""
 
     shard_group_id: int
     shard_like: bool = False
@@ -191,7 +201,7 @@ class ShardGroup(Value):
 
 @attrs.frozen(repr=False)
 class OpSharding(Sharding):
-    """The sharding of one array, without a mesh: `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`."""
+    """The sharding of an array by tiles, without a mesh: `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`."""
 
     type: ShardingType
     """`OTHER` for a tiled one."""
@@ -224,12 +234,12 @@ class OpSharding(Sharding):
 
     @property
     def is_tiled(self) -> bool:
-        """True where the array is cut into tiles."""
+        """True if the array is divided into tiles."""
         return self.type is ShardingType.OTHER
 
     @property
     def subgroup_types(self) -> tuple[ShardingType, ...]:
-        """Types of the last tile dimensions in either spelling; empty if all dimensions are the array's."""
+        """Types of the last tile dimensions in either notation; empty if all are dimensions of the array."""
         if self.replicate_on_last_tile_dim:
             return (ShardingType.REPLICATED,)
         return self.last_tile_dims or ()
@@ -244,7 +254,7 @@ class OpSharding(Sharding):
 
     @property
     def num_tiles(self) -> int:
-        """Into how many different tiles the array is cut; 1 where it is not tiled."""
+        """Number of distinct tiles of the array; 1 if it is not tiled."""
         return math.prod(self.tile_dimensions)
 
     @property
@@ -290,7 +300,7 @@ class OpSharding(Sharding):
         return dict.fromkeys(range(count), whole)
 
     def devices(self) -> Iterator[int]:
-        """Device ids in tile order, made one by one; the device of a maximal sharding; nothing otherwise."""
+        """Yields the device ids in tile order; for a maximal sharding its device, and for other untiled shardings none."""
         if self.tile_assignment is not None:
             return self.tile_assignment.devices()
         return iter(() if self.maximal_device is None else (self.maximal_device,))
@@ -299,10 +309,10 @@ class OpSharding(Sharding):
         return attrs.evolve(self, metadata=())
 
     def canonical(self) -> OpSharding:
-        """XLA's form after reading (`HloSharding::Subgroup`, `HloSharding::PartialTile`).
+        """Returns the form that XLA stores after parsing (`HloSharding::Subgroup`, `HloSharding::PartialTile`).
 
-        Iota dimensions merged; subgroup dimensions of size 1 dropped, equal ones merged and sorted, the
-        replicated one last; a trivial tiling replaced by the plain word.
+        Iota dimensions are merged; subgroup dimensions of size 1 are dropped, equal ones merged and sorted with the
+        replicated one last; a trivial tiling becomes the plain word.
         """
         if self.tile_assignment is None:
             return self
@@ -337,7 +347,7 @@ class OpSharding(Sharding):
 
 @attrs.frozen(repr=False)
 class TupleSharding(Sharding):
-    """One sharding for each leaf of a tuple shape, the leaves in order: `{{replicated}, {manual}}`."""
+    """A sharding for each leaf of a tuple shape, in order: `{{replicated}, {manual}}`."""
 
     elements: tuple[Sharding, ...]
 
@@ -370,7 +380,7 @@ class TupleSharding(Sharding):
         return TupleSharding(tuple(element.without_metadata() for element in self.elements))
 
     def canonical(self) -> TupleSharding:
-        """Each element's canonical form."""
+        """Returns the sharding with each element in canonical form."""
         return TupleSharding(tuple(element.canonical() for element in self.elements))
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class OperandSparsity(Value):
-    """Structured sparsity of one convolution operand: `{sparsity=1x4 dimension=1 stride=2}`."""
+    """Structured sparsity of a convolution operand: `{sparsity=1x4 dimension=1 stride=2}`."""
 
     numerator: int = 0
     """Elements kept of every `denominator`."""
@@ -27,7 +27,7 @@ class OperandSparsity(Value):
 
 @attrs.frozen(repr=False)
 class SparsityConfig(Value):
-    """`sparsity_config=` of convolution (`SparsityConfig`); None for an operand that is dense."""
+    """`sparsity_config=` of a convolution (`SparsityConfig`), with None for a dense operand."""
 
     lhs: OperandSparsity | None = None
     rhs: OperandSparsity | None = None
@@ -41,7 +41,7 @@ class SparsityConfig(Value):
 
 @attrs.frozen(repr=False)
 class OperandBlockScaling(Value):
-    """Block scaling of one operand: `{scale_idx=2 zero_idx=3 strides=1x32 steps=1x1}`."""
+    """Block scaling of an operand: `{scale_idx=2 zero_idx=3 strides=1x32 steps=1x1}`."""
 
     scale_idx: int = 0
     """Operand number of the scales."""
@@ -65,7 +65,7 @@ class OperandBlockScaling(Value):
 
 @attrs.frozen(repr=False)
 class BlockScalingConfig(Value):
-    """`block_scaling_config=` (`BlockScalingConfig`), in text from the middle of 2026 on."""
+    """`block_scaling_config=` (`BlockScalingConfig`); in text since mid-2026."""
 
     lhs: OperandBlockScaling | None = None
     """None if it is not scaled."""
@@ -79,7 +79,7 @@ class BlockScalingConfig(Value):
 
 @attrs.frozen(repr=False)
 class SparsityDescriptor(Value):
-    """n:m sparsity of one dot operand (`SparsityDescriptor`), in text of 2024 and 2025: `L.1@2:4`."""
+    """n:m sparsity of a dot operand (`SparsityDescriptor`), in text of 2024 and 2025: `L.1@2:4`."""
 
     index: int
     """Operand number: 0 for `L`, 1 for `R`."""

@@ -10,7 +10,7 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class Statistic(Value):
-    """One named number (`Statistic`)."""
+    """A named number (`Statistic`)."""
 
     stat_name: str
     stat_val: float
@@ -21,7 +21,7 @@ class Statistic(Value):
 
 @attrs.frozen(repr=False)
 class Statistics(Value):
-    """`statistics=` (`StatisticsViz`), numbers to show in a picture: `{visualizing_index=0,count_nan=1}`."""
+    """`statistics=` (`StatisticsViz`): numbers to show in visualizations, such as `{visualizing_index=0,count_nan=1}`."""
 
     stat_index_to_visualize: int = 0
     """Index of the statistic that the graph shows."""

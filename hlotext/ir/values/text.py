@@ -21,10 +21,10 @@ _DICT_TOKEN = lazy_regex(r'[{}]|"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"|"')
 
 
 def quote(text: str) -> str:
-    """The text in double quotes, escaped as XLA does (`absl::CEscape`): octal for all but printable ASCII.
+    """Returns text in double quotes, escaped as in XLA (`absl::CEscape`): octal escapes for all but printable ASCII.
 
-    Bytes that are not UTF-8 are surrogates in the text (error handler `surrogateescape`).
-    Raises UnicodeEncodeError for other surrogates.
+    Surrogates stand for bytes that are not UTF-8 (error handler `surrogateescape`). Raises UnicodeEncodeError for any
+    others.
     """
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
@@ -33,9 +33,9 @@ def quote(text: str) -> str:
 
 @text_cache(1 << 12)
 def is_json_dict(text: str) -> bool:
-    """True where XLA prints the text raw instead of quoted (`LexesAsJsonDict`): braces that balance.
+    """Returns True if XLA prints text unquoted (`LexesAsJsonDict`): it has balanced braces.
 
-    Braces inside double quotes do not count. It need not be JSON: `{a = 1 : i64}` is fine.
+    Braces inside double quotes do not count. The text need not be JSON: `{a = 1 : i64}` qualifies.
     """
     start = _BLANK().match(text).end()  # type: ignore[union-attr]
     if not text.startswith("{", start):
@@ -55,15 +55,15 @@ def is_json_dict(text: str) -> bool:
 
 
 def quote_unless_dict(text: str) -> str:
-    """The text verbatim if it lexes as a dict, else quoted, as XLA writes configs."""
+    """Returns text verbatim if it lexes as a dict, and quoted otherwise, as XLA prints configs."""
     return text if is_json_dict(text) else quote(text)
 
 
 def braced(values: Iterable[object]) -> str:
-    """A list without blanks: `{1,2}`."""
+    """Returns values as a list without blanks: `{1,2}`."""
     return f"{{{','.join(map(str, values))}}}"
 
 
 def short_float(value: float) -> str:
-    """A float with six significant digits, as C's `%g`: `1e-05`."""
+    """Formats a float with six significant digits, as C's `%g` does: `1e-05`."""
     return f"{value:g}"

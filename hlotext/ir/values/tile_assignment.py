@@ -15,9 +15,9 @@ MOST_DEVICES = 1 << 20
 
 @attrs.frozen(repr=False)
 class DeviceList(Value):
-    """Device ids written one by one: `[2,2]0,1,3,2` (XLA's V1 tile assignment).
+    """Explicit device ids: `[2,2]0,1,3,2` (XLA's V1 tile assignment).
 
-    XLA's reader does not compare their number with the dimensions, so neither does this class.
+    As in XLA's parser, their number is not compared with the dimensions.
     """
 
     dimensions: tuple[int, ...]
@@ -31,11 +31,14 @@ class DeviceList(Value):
         return math.prod(self.dimensions)
 
     def devices(self) -> Iterator[int]:
-        """The device ids as given, row-major."""
+        """Yields the device ids as given, row-major."""
         return iter(self.device_ids)
 
     def canonical(self) -> DeviceList:
-        """With as many device ids as tiles: XLA fills a short list up with 0. One far too short stays."""
+        """Returns the assignment with one device id per tile: a short list is padded with 0, a long one is cut.
+
+        Returned unchanged if it would have more than 2^20 ids.
+        """
         count = self.num_devices
         if len(self.device_ids) == count or count > MOST_DEVICES:
             return self
@@ -43,7 +46,9 @@ class DeviceList(Value):
         return attrs.evolve(self, device_ids=ids + (0,) * (count - len(ids)))
 
     def transposed(self, permutation: tuple[int, ...], dimensions: tuple[int, ...]) -> DeviceList:
-        """Dimensions permuted (new dimension i is old `permutation[i]`), then reshaped to `dimensions`."""
+        """Returns the assignment with permuted dimensions (new dimension i is old `permutation[i]`), reshaped to
+        `dimensions`.
+        """
         order = IotaTileAssignment(dimensions, self.dimensions, permutation).devices()
         return DeviceList(dimensions, tuple([self.device_ids[i] for i in order]))
 
@@ -53,9 +58,9 @@ class DeviceList(Value):
 
 @attrs.frozen(repr=False)
 class IotaTileAssignment(Value):
-    """0, 1, 2, ... reshaped, transposed and reshaped again: `[4,2]<=[2,2,2]T(2,1,0)`.
+    """Device ids 0, 1, 2, ... reshaped, transposed and reshaped again: `[4,2]<=[2,2,2]T(2,1,0)`.
 
-    Costs the same for two devices and for two billion: nothing is enumerated until asked for.
+    Takes the same time and memory for any number of devices: ids are only enumerated by `devices`.
     """
 
     dimensions: tuple[int, ...]
@@ -71,11 +76,11 @@ class IotaTileAssignment(Value):
 
     @property
     def num_devices(self) -> int:
-        """Number of device ids: the product of the reshaped dimensions."""
+        """Number of device ids: the product of `reshape_dims`."""
         return math.prod(self.reshape_dims)
 
     def devices(self) -> Iterator[int]:
-        """The device ids one after the other, row-major over `dimensions`; none beyond the last tile."""
+        """Yields the device ids, row-major over `dimensions`."""
         axes = _merged(self.reshape_dims, self.transpose_perm)
         size, stride = axes[-1] if axes else (1, 1)
         if any(not n for n, _ in axes):
@@ -97,7 +102,7 @@ class IotaTileAssignment(Value):
                 return
 
     def canonical(self) -> IotaTileAssignment:
-        """With the fewest reshape dimensions (`CanonicalizeIotaDims`): `[2,2]T(0,1)` is `[4]`."""
+        """Returns the assignment with the fewest reshape dimensions (`CanonicalizeIotaDims`): `[2,2]T(0,1)` is `[4]`."""
         axes = _merged(self.reshape_dims, self.transpose_perm)
         if not axes:
             return attrs.evolve(self, reshape_dims=(self.num_devices,), transpose_perm=(0,))
@@ -106,10 +111,11 @@ class IotaTileAssignment(Value):
     def transposed(
         self, permutation: tuple[int, ...], dimensions: tuple[int, ...]
     ) -> IotaTileAssignment | None:
-        """Dimensions permuted (new one i is old `permutation[i]`), then reshaped to `dimensions`.
+        """Returns the assignment with permuted dimensions (new dimension i is old `permutation[i]`), reshaped to
+        `dimensions`.
 
-        The product of the dimensions must be the number of devices. None if the result is not an iota, because a dimension
-        ends inside a reshaped one.
+        The product of the dimensions must be the number of devices. Returns None if the result is not an iota, because
+        a dimension ends inside a reshaped one.
         """
         moved = [number for number in permutation if self.dimensions[number] != 1]
         if moved == sorted(moved):
@@ -120,7 +126,7 @@ class IotaTileAssignment(Value):
         return _from_axes(dimensions, [axis for number in moved for axis in pieces[number]])
 
     def sorted_in_groups(self, size: int) -> IotaTileAssignment | None:
-        """With the device ids sorted within every `size` of them; None if the result is not an iota."""
+        """Returns the assignment with each `size` consecutive device ids sorted, or None if the result is not an iota."""
         axes = _merged(self.reshape_dims, self.transpose_perm)
         inside: list[tuple[int, int]] = []
         while size > 1:
@@ -138,13 +144,13 @@ class IotaTileAssignment(Value):
         return _from_axes(self.dimensions, axes + inside)
 
     def device_list(self) -> DeviceList:
-        """Equivalent assignment with every device id listed."""
+        """Returns the equivalent explicit list of device ids."""
         return DeviceList(self.dimensions, tuple(self.devices()))
 
     def pieces(self) -> list[list[tuple[int, int]]] | None:
-        """For each dimension its parts as (size, stride of the device ids), major to minor.
+        """Returns the parts of each dimension as (size, stride of the device ids), major to minor.
 
-        None if a dimension ends inside a reshaped one, so that no part has a stride.
+        Returns None if a dimension ends inside a reshaped one, so that its parts have no constant stride.
         """
         return _cut(self.dimensions, _merged(self.reshape_dims, self.transpose_perm))
 

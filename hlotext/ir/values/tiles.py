@@ -13,7 +13,7 @@ Slices = tuple[slice, ...]
 
 
 class Everywhere(Mapping[int, Slices]):
-    """Maps any device number to the whole array, for shardings that do not determine the number of devices.
+    """Mapping from any device number to the whole array, for shardings that do not determine the number of devices.
 
     Iteration and `len()` raise ValueError.
     """
@@ -34,9 +34,9 @@ class Everywhere(Mapping[int, Slices]):
 
 
 def shard_sizes(dimensions: Sequence[int], tiles: Sequence[int]) -> tuple[int, ...]:
-    """Sizes of one tile, the same for all: what divides unevenly is rounded up (`HloSharding::TileShape`).
+    """Returns the sizes of a tile, rounding up uneven dimensions (`HloSharding::TileShape`).
 
-    Raises ValueError if there are not as many of one as of the other, and for no tiles.
+    Raises ValueError if `dimensions` and `tiles` have different lengths, or if a number of tiles is below 1.
     """
     if len(dimensions) != len(tiles):
         raise ValueError(
@@ -52,11 +52,11 @@ def shard_sizes(dimensions: Sequence[int], tiles: Sequence[int]) -> tuple[int, .
 def device_slices(
     dimensions: Sequence[int], tiles: Sequence[int], devices: Iterable[int]
 ) -> dict[int, Slices]:
-    """The part that each device holds, by its number in the assignment.
+    """Returns the part of an array on each device, by its number in the assignment.
 
-    `devices` are row-major over the tiles and then over the devices that share a tile. The last tiles of a dimension may
-    hold less than the others, or nothing. Raises ValueError if `shard_sizes` does, for an unbounded dimension, for a
-    number of devices that does not fit, for a device that holds two tiles, and for more than 2^20 devices.
+    `devices` are row-major over the tiles, then over the devices that share a tile. The last tiles of a dimension may
+    be smaller than the others, or empty. Raises ValueError as `shard_sizes` does, for an unbounded dimension, for the
+    wrong number of devices, for a device with two tiles, and for more than 2^20 devices.
     """
     sizes = shard_sizes(dimensions, tiles)
     if any(size < 0 for size in dimensions):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TypeKind(enum.Enum):
-    """The family of an element type."""
+    """Kind of an element type."""
 
     PREDICATE = "predicate"
     SIGNED = "signed integer"
@@ -35,7 +35,9 @@ _WITHOUT_ARRAYS = (TypeKind.TUPLE, TypeKind.TOKEN, TypeKind.OPAQUE, TypeKind.BUF
 
 @attrs.frozen(eq=False, repr=False)
 class ElementType:
-    """One value of XLA's `PrimitiveType`. Interned: equal types are the same object; `str()` is the word in the text."""
+    """An element type (XLA's `PrimitiveType`). Interned: equal types are the same object. `str()` is its name in HLO
+    text.
+    """
 
     name: str
     """The word in HLO text, such as `bf16`; for tuples and buffers XLA's own lower-case name."""
@@ -68,7 +70,9 @@ class ElementType:
 
     @property
     def byte_width(self) -> int:
-        """Bytes that one element takes unless a layout says `E(bits)`: whole bytes, so 1 for `s4` and for `pred`."""
+        """Bytes per element unless a layout has `E(bits)`, in whole bytes: 1 for `s4` and `pred`; 0 if the width is
+        unknown.
+        """
         return (self.bits + 7) // 8
 
     @property
@@ -78,7 +82,7 @@ class ElementType:
 
     @property
     def is_floating(self) -> bool:
-        """True for real floating-point types of every width."""
+        """True for real floating-point types of any width."""
         return self.kind is TypeKind.FLOAT
 
     @property
@@ -88,14 +92,14 @@ class ElementType:
 
     @property
     def is_array_type(self) -> bool:
-        """True where arrays of this type exist (an unknown type counts, since its brackets show one)."""
+        """True if arrays may have this element type. Unknown types count, since only arrays have brackets."""
         return self.kind not in _WITHOUT_ARRAYS
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The numpy type of one element, narrow types through ml_dtypes.
+        """The numpy dtype of an element, from ml_dtypes for narrow types.
 
-        Raises TypeError for types without elements (token, opaque, tuple) and for unknown ones.
+        Raises TypeError for types without elements (token, opaque, tuple) and for unknown types.
         """
         return _dtype(self)
 
@@ -182,7 +186,7 @@ def _interned(name: str, number: int) -> ElementType:
 
 
 def element_type(name: str) -> ElementType:
-    """The element type of that name; an unknown name becomes a type of kind `UNKNOWN` that keeps it."""
+    """Returns the element type with this name; an unknown name yields a type of kind `UNKNOWN` with that name."""
     return ELEMENT_TYPES.get(name) or _unknown(name)
 
 
@@ -190,7 +194,9 @@ _BY_DTYPE = {type_.dtype_name: type_ for type_ in ELEMENT_TYPES.values() if type
 
 
 class UnknownTypeError(UnknownNameError):
-    """No element type has that name; the message suggests HLO's name for numpy's, or a similar one."""
+    """Raised if no element type has a name (a KeyError). The message suggests HLO's name of a numpy type, or a similar
+    name.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__("element type", name, lambda: ELEMENT_TYPES)
@@ -203,7 +209,8 @@ class UnknownTypeError(UnknownNameError):
 
 
 def type_meant(given: Any) -> ElementType:
-    """The element type that is given: itself, by its name, or as a type of numpy or JAX (`numpy.float16`, an array's dtype).
+    """Converts an element type, its name, or a dtype of numpy or JAX (`numpy.float16`, an array's dtype) to an
+    ElementType.
 
     Raises UnknownTypeError (a KeyError) for an unknown name, and TypeError for anything else.
     """
@@ -224,11 +231,15 @@ def type_meant(given: Any) -> ElementType:
 
 
 def dtype_meant(name: str) -> str:
-    """The suggestion for numpy's and JAX's names of element types that HLO calls otherwise; empty for other words."""
+    """Returns a suggestion for a numpy or JAX name of an element type that HLO names differently; empty for other
+    words.
+    """
     known = _BY_DTYPE.get(name) if name not in ELEMENT_TYPES else None
     return suggestion([known.name]) if known is not None else ""
 
 
 def types_meant(name: str) -> str:
-    """The suggestion for a word that is no element type: of numpy's names HLO's, else similar ones; may be empty."""
+    """Returns a suggestion for a word that is not an element type: HLO's name of a numpy type, or similar names; may be
+    empty.
+    """
     return dtype_meant(name) or did_you_mean(name, ELEMENT_TYPES)

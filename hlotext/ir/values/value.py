@@ -40,14 +40,15 @@ _views: list[Callable[[Any], str | None]] = []
 
 
 def install_view(view: Callable[[Any], str | None]) -> None:
-    """Makes this what draws values and nodes in notebooks: HTML, or None for what it does not know."""
+    """Installs the function that renders values and nodes as HTML in notebooks, and returns None for anything else."""
     _views[:] = [view]
 
 
 def mimebundle(
     value: Any, include: Any = None, exclude: Any = None, *, text: str | None = None
 ) -> dict[str, str]:
-    """Representations of a cell's last value for Jupyter (`_repr_mimebundle_`): its `repr`, and HTML if a view is installed.
+    """Returns the representations of a value for Jupyter (`_repr_mimebundle_`): its `repr`, and HTML if a view is
+    installed.
 
     `text` replaces a `repr` that is not meant for people.
     """

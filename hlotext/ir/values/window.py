@@ -9,7 +9,7 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class WindowDimension(Value):
-    """Movement of the window over one dimension (`WindowDimension`); sizes and distances in elements."""
+    """A dimension of a window (`WindowDimension`). Sizes and distances are in elements."""
 
     size: int
     stride: int = 1
@@ -29,7 +29,7 @@ class WindowDimension(Value):
 class Window(Value):
     """A window over all dimensions (`Window`): `{size=3x3 stride=2x1 pad=1_1x0_0}`.
 
-    Each part after `size` is printed only if it is not the default somewhere, and then for every dimension.
+    Each part after `size` is printed for every dimension if it differs from the default in any, and otherwise omitted.
     """
 
     dimensions: tuple[WindowDimension, ...] = ()
@@ -54,7 +54,7 @@ class Window(Value):
 
 @attrs.frozen(repr=False)
 class PaddingConfigDimension(Value):
-    """Padding of one dimension (`PaddingConfigDimension`), in elements; edges may be negative."""
+    """Padding of a dimension (`PaddingConfigDimension`), in elements. Edge padding may be negative."""
 
     edge_padding_low: int
     edge_padding_high: int
@@ -64,13 +64,13 @@ class PaddingConfigDimension(Value):
 
 @attrs.frozen(repr=False)
 class PaddingConfig(Value):
-    """`padding=` (`PaddingConfig`): `1_2x0_1`, with interior padding `1_2_1x0_1_0`; nothing for a scalar."""
+    """`padding=` (`PaddingConfig`): `1_2x0_1`, or with interior padding `1_2_1x0_1_0`; empty for a scalar."""
 
     dimensions: tuple[PaddingConfigDimension, ...] = ()
 
     @property
     def has_interior_padding(self) -> bool:
-        """True where some dimension has elements put between its own."""
+        """True if any dimension has interior padding."""
         return any(d.interior_padding for d in self.dimensions)
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class PaddingConfig(Value):
 
 @attrs.frozen(repr=False)
 class SliceDimension(Value):
-    """The elements `start`, `start + stride`, ... below `limit` of one dimension."""
+    """The elements `start`, `start + stride`, ... below `limit` of a dimension."""
 
     start: int
     limit: int
@@ -92,23 +92,23 @@ class SliceDimension(Value):
 
 @attrs.frozen(repr=False)
 class SliceDimensions(Value):
-    """`slice=`: `{[0:5], [0:8]}`; strides are printed for every dimension if one of them is not 1."""
+    """`slice=`: `{[0:5], [0:8]}`. Strides are printed for every dimension if any is not 1."""
 
     dimensions: tuple[SliceDimension, ...] = ()
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """First index of each dimension."""
+        """Start index of each dimension."""
         return tuple(d.start for d in self.dimensions)
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """The limit of each dimension (exclusive)."""
+        """Limit of each dimension (exclusive)."""
         return tuple(d.limit for d in self.dimensions)
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Distance of neighbouring elements, of each dimension."""
+        """Stride of each dimension, in elements."""
         return tuple(d.stride for d in self.dimensions)
 
     def __str__(self) -> str:

@@ -53,7 +53,7 @@ def find(place: str | os.PathLike[str]) -> Mapping[str, Path]:
 
 
 def has_files(place: str | os.PathLike[str]) -> bool:
-    """Returns True if XLA's file of allocations or of live ranges is next to a module's file."""
+    """Returns True if XLA's file of allocations or of live ranges is next to a module's file; False for a folder."""
     path = Path(place)
     if path.is_dir() or not path.exists():
         return False

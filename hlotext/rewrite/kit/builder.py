@@ -295,8 +295,9 @@ class Builder(OpcodeMethods):
         """Adds a constant, and returns it.
 
         Args:
-            value: A `Literal`, an array, or a number.
-            element_type: The element type, or its name. None uses that of the literal, array or numpy scalar.
+            value: A `Literal`, an array, a number, or a list of numbers.
+            element_type: The element type, or its name, to which arrays are converted. None uses that of the array or
+                numpy scalar. A literal keeps its own.
             name: Requested name; None uses the opcode.
 
         Raises:
@@ -314,11 +315,12 @@ class Builder(OpcodeMethods):
                 )
 
             type_ = type_meant(element_type) if element_type is not None else None
-            if type_ is not None and isinstance(value, bool | int | float | complex):
-                check_number(value, type_)
             array = np.asarray(value)
             if array.dtype.kind in "OSUmM":
                 raise EditError(f"a constant is a number, an array or a Literal, not {type(value).__name__}")
+            if type_ is not None and not hasattr(value, "dtype"):
+                for number in array.reshape(-1).tolist():
+                    check_number(number, type_)
             value = Literal.from_array(array.astype(type_.dtype) if type_ is not None else array)
         shape = value.shape
         if (shape.is_array and not shape.dimensions) or not self._uses_layouts():
@@ -418,7 +420,7 @@ class Builder(OpcodeMethods):
         """Adds a `slice` of a value from start to limit by stride in each dimension, or `slice="{[0:2], [0:8:2]}"`.
 
         Strides are 1 by default. Further keywords are those of `op`. Raises TypeError unless exactly one of `starts` (with
-        `limits`) and `slice` is given, and ValueError if their lengths differ.
+        `limits`) and `slice` is given, and EditError if a length is not the number of dimensions.
         """
         one_of("slice", starts=starts, slice=slice)
         if starts is None:

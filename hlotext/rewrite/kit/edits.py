@@ -285,7 +285,7 @@ class Editor:
         """Replaces an instruction with a new one, by default of the same shape (`ReplaceWithNewInstruction`).
 
         Further keywords are those of `create`. Returns False if the instruction has control dependencies, unless
-        `relay_control` is set, or if the replacement is invalid.
+        `relay_control` is set, or if the replacement is invalid; the new instruction is then left unused.
         """
         if not relay_control and (old.control_predecessors or old.control_successors):
             return False
@@ -304,7 +304,7 @@ class Editor:
     def replace_with_bitcast(self, i: Instruction, operand: Instruction | None = None) -> bool:
         """Replaces an instruction with a bitcast of `operand`, by default its first operand (`ReplaceWithBitcast`).
 
-        Returns False if the replacement is invalid.
+        Returns False if the replacement is invalid; the bitcast is then left unused.
         """
         value = operand if operand is not None else i.operands[0]
         return self.replace(i, self.create_like(i, "bitcast", shape_of(i), (value,)))

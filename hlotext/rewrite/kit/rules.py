@@ -171,6 +171,9 @@ def pattern(
         name: Name of the rule in counts and messages. None (the default) uses the function's name.
         handler: XLA function that the rule is modeled on.
 
+    Raises:
+        PatternError: An opcode is unknown, or is the text of a pattern (use `matchers.parse_pattern`).
+
     >>> from hlotext import matchers as m
     >>> @pattern(m.sine(m.op("x")))
     ... def sine_to_cosine(r):
