@@ -19,7 +19,7 @@ from hlotext.ir.values.age import XlaAge, as_age
 
 @attrs.frozen
 class Mark:
-    """Evidence in a text or a folder of the age of XLA."""
+    """Evidence of the age of XLA in a text or a dump folder."""
 
     what: str
     since: date | None = None
@@ -188,9 +188,9 @@ def age_for(module: Module, age: XlaAge | date | str | None = None) -> XlaAge:
 
 
 def text_marks(text: str, *, is_dumped: bool = False, parts: str | None = None) -> Iterator[Mark]:
-    """The marks of a text; of one that XLA dumped by default options, those of its form as well.
+    """Yields the evidence in a text, including that of its printing style if XLA dumped it with default options.
 
-    `parts` has all shapes, attributes and headers of the text, where that is known: much less to look through.
+    `parts` contains all shapes, attributes and headers of the text, if known, so that less text has to be searched.
     """
     for row in (*_ALWAYS, *_BY_DEFAULT) if is_dumped else _ALWAYS:
         looked = parts if parts is not None and row.in_parts else text
@@ -203,7 +203,10 @@ def text_marks(text: str, *, is_dumped: bool = False, parts: str | None = None) 
 
 
 def joined(marks: Iterable[Mark]) -> XlaAge:
-    """The days that all marks leave. What is said with less right is left out where it contradicts the rest."""
+    """Intersects the intervals of all evidence. Weak evidence that contradicts the rest is ignored.
+
+    If even strong evidence is contradictory, as in files of several releases, both ends of the result are open.
+    """
     found = list(marks)
     strong = [mark for mark in found if not mark.is_weak]
     since, until = _days(strong)

@@ -36,10 +36,10 @@ _NAME = re.compile(r'"([^"\\]*)\\*"')
 
 @fact
 def alike_devices(module: Module) -> tuple[tuple[int, ...], ...] | None:
-    """Groups of devices that compute the same, all of one size; None if each computes something else, or it is unknown.
+    """Returns groups of devices, all of one size, that do identical work, or None if there are none or this is unknown.
 
-    Of a program that is not partitioned yet its shardings tell: propagation (GSPMD, Shardy) adds no mesh axis that none of
-    them has. Of a partitioned one it is known if every argument has kept its sharding.
+    Before partitioning, this follows from the shardings: propagation (GSPMD, Shardy) adds no mesh axis that none of
+    them uses. After partitioning, it is only known if every argument kept its sharding.
     """
     devices = devices_of(module)
     count = devices.total

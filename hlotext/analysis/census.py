@@ -23,7 +23,9 @@ R = TypeVar("R")
 
 @attrs.frozen
 class Shared(Generic[T]):
-    """Values that instructions share: each once, and for each instruction, in the order of the text, its number."""
+    """Values of instructions, each distinct value stored once, with an index into them for every instruction in text
+    order.
+    """
 
     distinct: Sequence[T]
     """In the order of their first instructions."""
@@ -32,14 +34,14 @@ class Shared(Generic[T]):
 
     @classmethod
     def of(cls, values: Sequence[T], keys: Sequence[Hashable] | None = None) -> Shared[T]:
-        """The values by keys that are as good as they are for comparing; by default themselves."""
+        """Deduplicates values by keys that are equal exactly if the values are; by default, by the values themselves."""
         keys = cast("Sequence[Hashable]", values) if keys is None else keys
         known = dict(zip(keys, values, strict=True))
         number = dict(zip(known, range(len(known)), strict=True))
         return cls(list(known.values()), array("i", map(number.__getitem__, keys)))
 
     def mapped(self, function: Callable[[T], R]) -> Shared[R]:
-        """The results of a function, called once for each value; they are compared by identity."""
+        """Returns the results of a function, called once per distinct value. Results are deduplicated by identity."""
         results = list(map(function, self.distinct))
         found = Shared.of(results, list(map(id, results)))
         return Shared(found.distinct, array("i", map(found.numbers.__getitem__, self.numbers)))
@@ -98,14 +100,16 @@ def census(module: Module) -> Census:
 
 @fact
 def numbered(module: Module) -> Mapping[Instruction, int]:
-    """The places of instructions in `Census.instructions`."""
+    """Returns the position of each instruction in `Census.instructions`."""
     every = census(module).instructions
     return dict(zip(every, range(len(every)), strict=True))
 
 
 @fact
 def distinct_shapes(module: Module) -> Collection[Shape]:
-    """The shapes of all instructions, each once. Equal ones are nearly always one object: by equality takes several times
-    as long, and of the few that are not both are here."""
+    """Returns the shapes of all instructions, deduplicated by identity, which is faster than by equality.
+
+    Equal shapes are nearly always the same object; a few may occur twice.
+    """
     heads = {id(one._head): one._head for c in module.computations for one in c._instructions}
     return {id(head.shape): head.shape for head in heads.values() if head.shape is not None}.values()

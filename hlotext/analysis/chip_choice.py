@@ -114,9 +114,11 @@ _WIDE_TILE = (16, 128)
 
 @fact
 def tpu_candidates(module: Module) -> tuple[str, ...]:
-    """The TPUs that a module may be compiled for, by marks of its text: memory spaces, tiles, what is reserved.
+    """Returns the names of the TPUs that a module may be compiled for, by memory spaces, tiles and reserved memory in
+    its text.
 
-    Inferred from what libtpu 0.0.42.1 and 0.0.52 write for seven chips. Before optimization all of them.
+    Inferred from the output of libtpu 0.0.42.1 and 0.0.52 for seven chips. Before optimization, all TPUs are
+    candidates.
     """
     marks = _marks(module)
     if "v4" in marks:

@@ -18,7 +18,7 @@ HOST = 5
 
 @attrs.frozen
 class Figure:
-    """A number with its source."""
+    """A number and where it comes from."""
 
     value: float
     source: str
@@ -36,7 +36,7 @@ USER = "as given"
 
 @attrs.frozen
 class CompilerLimits:
-    """Further parameters of the TPU compiler's own cost analysis."""
+    """Additional parameters of the TPU compiler's own cost analysis."""
 
     transcendentals: float
     """Transcendental operations (exponentials, logarithms, etc.) per second."""
@@ -48,7 +48,7 @@ class CompilerLimits:
 
 @attrs.frozen
 class Rates:
-    """Peak rates of one device. None if unknown."""
+    """Peak rates of one device, each None if unknown."""
 
     peaks: Mapping[str, Figure] = attrs.field(factory=dict, hash=False)
     """Dense products, operations per second, by type: `bf16`, `int8`, `fp8`, `f64`; for f32 by JAX's precision:
@@ -84,14 +84,17 @@ class Rates:
     """Seconds to launch a collective; None if launches cost nothing."""
 
     def peak(self, kind: str) -> Figure | None:
-        """Operations per second for a kind of product; that of `bf16` if it has none."""
+        """Returns the peak operations per second for a kind of product, as `rate` does without the name, or None if
+        unknown.
+        """
         found = self.rate(kind)
         return found[1] if found is not None else None
 
     def rate(self, kind: str) -> tuple[str, Figure] | None:
-        """The peak used for a kind of product, with its name: its own, else that of the type that its passes multiply.
+        """Returns the peak for a kind of product with the name of the peak used, or None if unknown.
 
-        `bf16x6` is six passes of bf16; `f32x3` is tf32 on GPU. What has no peak uses that of `bf16`.
+        A kind without a peak uses that of the type that its passes multiply: `bf16x6` takes six passes of bf16, `f32x3`
+        on GPU is tf32. All others use the peak of `bf16`.
         """
         if kind in self.peaks:
             return kind, self.peaks[kind]
@@ -107,7 +110,9 @@ class Rates:
         return f"{name}x{passes}", Figure(found.value / int(passes), f"{found.source}, by {passes} passes")
 
     def with_working_set(self, size: int) -> Rates:
-        """The rates for a program with a working set of `size` bytes: the cache's bandwidth if it fits in the cache."""
+        """Returns the rates for a program with a working set of `size` bytes: with cache bandwidth if it fits in the
+        cache.
+        """
         cache, memory = self.cache_bandwidth, self.bandwidth
         if cache is None or memory is None or self.cache_bytes is None or size > self.cache_bytes.value:
             return self
@@ -115,7 +120,7 @@ class Rates:
 
     @property
     def axis_bandwidth(self) -> float | None:
-        """Bytes per second that a device sends along one axis of a mesh."""
+        """Bytes per second that a device sends along one mesh axis, or None if unknown."""
         if self.link is None or self.links_per_axis is None:
             return None
         return self.link.value * self.links_per_axis.value
@@ -123,7 +128,7 @@ class Rates:
 
 @attrs.frozen
 class Chip:
-    """A kind of device, as the compiler sees it: v4 and v5p are a chip with both cores, tpu7x is one of two cores."""
+    """A kind of device as the compiler sees it: v4 and v5p are a chip with both cores, tpu7x is one of its two cores."""
 
     name: str
     """Name used by users and in topologies: `v5e`, `h100`."""
@@ -146,13 +151,15 @@ class Chip:
     """Bytes of main memory that the compiler lets a program use, fewer than its capacity; None if unknown."""
 
     def usable_bytes(self, memory_space: int) -> int | None:
-        """Bytes of a memory space that a program may use: the compiler's limit if known, else the capacity."""
+        """Returns the bytes of a memory space that a program may use: the compiler's limit, or else the capacity; None
+        if unknown.
+        """
         if memory_space == 0 and self.usable is not None:
             return int(self.usable.value)
         return self.capacity(memory_space)
 
     def capacity(self, memory_space: int) -> int | None:
-        """Capacity of a memory space in bytes; None if unknown."""
+        """Returns the capacity of a memory space in bytes, or None if unknown."""
         if memory_space == 0:
             return self.memory_bytes
         return self.fast_memory_bytes if memory_space == self.fast_memory_space else None
@@ -348,10 +355,10 @@ _SLICE = re.compile(r"^(v\d[a-z]*)-\d+$")
 
 
 def chip(name: str) -> Chip:
-    """Returns the chip with this name or alias, ignoring case; also accepts topologies such as `v5e:2x2x1` and slices such as
-    `v5litepod-8`.
+    """Returns the chip with this name or alias, ignoring case.
 
-    Raises ValueError for an unknown name; the message suggests the closest one, else lists all.
+    Topologies such as `v5e:2x2x1` and slices such as `v5litepod-8` are accepted too. Raises ValueError for an unknown
+    name, with the closest known name or all of them, and TypeError for anything but a string.
     """
     if not isinstance(name, str):
         raise TypeError(f"a chip is named by a string, not {type(name).__name__}")

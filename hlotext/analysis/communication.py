@@ -177,7 +177,7 @@ def communications(module: Module) -> tuple[Communication, ...]:
 
 
 def chain_of(instruction: Instruction) -> tuple[str, str] | None:
-    """Key shared by the parts of a collective that the TPU compiler split over fusions; None for others.
+    """Returns the key shared by the parts of a collective that the TPU compiler split over fusions, or None for others.
 
     The compiler repeats the collective in the fusions that start, continue and finish it.
     """
@@ -186,7 +186,10 @@ def chain_of(instruction: Instruction) -> tuple[str, str] | None:
 
 
 def largest_operand(instruction: Instruction) -> Instruction | None:
-    """The largest operand of a combined collective; None for others, or if it is the first, whose metadata it has."""
+    """Returns the largest operand of a combined collective, or None if that is the first, whose metadata it has.
+
+    Also returns None for other instructions, and for an all-to-all, which may have an operand per device.
+    """
     operands = instruction._operands
     if len(operands) < 2 or KINDS.get(instruction._head.opcode) in (None, "all-to-all"):
         return None  # an all-to-all may have an operand for each device
@@ -200,14 +203,14 @@ def largest_operand(instruction: Instruction) -> Instruction | None:
 
 
 def is_started(instruction: Instruction) -> bool:
-    """True if an asynchronous collective fusion starts this collective; reports name this part of a chain."""
+    """Returns True if an asynchronous collective fusion starts this collective. Reports name this part of a chain."""
     targets = (user.attributes.get("custom_call_target") for user in instruction.users)
     return "AsyncCollectiveStart" in targets
 
 
 @fact
 def started_collectives(module: Module) -> frozenset[Instruction]:
-    """The instructions of which `is_started` is true, found without the users of what stands beside them."""
+    """Returns the instructions for which `is_started` is True, found from the starts."""
     return frozenset(
         operand for call in _calls_of(module, "AsyncCollectiveStart") for operand in call.operands
     )
@@ -221,7 +224,7 @@ def _calls_of(module: Module, target: str) -> Iterator[Instruction]:
 
 @fact
 def results_of_chains(module: Module) -> dict[tuple[str, str], Instruction]:
-    """The fusions that return the results of collectives split over several fusions, by `chain_of`."""
+    """Returns the fusions that return the results of collectives split over several fusions, by `chain_of`."""
     found: dict[tuple[str, str], Instruction] = {}
     for end in _calls_of(module, "AsyncCollectiveDone"):
         if end.computation is None or not end.is_root:
@@ -233,7 +236,7 @@ def results_of_chains(module: Module) -> dict[tuple[str, str], Instruction]:
 
 
 def is_further_part(instruction: Instruction) -> bool:
-    """True for the repetitions of a collective in the fusions that continue and finish it."""
+    """Returns True for a repetition of a collective in the fusions that continue and finish it."""
     return chain_of(instruction) is not None and not is_started(instruction)
 
 
@@ -253,7 +256,7 @@ class Exchange:
 
 
 def exchange(instruction: Instruction) -> Exchange:
-    """Properties of an instruction that starts a communication (one of `KINDS`)."""
+    """Returns the properties of an instruction that starts a communication (one of `KINDS`)."""
     attributes = instruction.attributes
     groups, pairs = attributes.get("replica_groups"), attributes.get("source_target_pairs")
     count, size = _counted(groups, pairs)
@@ -273,7 +276,7 @@ def exchange(instruction: Instruction) -> Exchange:
 
 
 def kind_of(instruction: Instruction) -> str:
-    """Kind of the communication that an instruction starts. See `Communication`."""
+    """Returns the kind of communication that an instruction starts. See `Communication.kind`."""
     transfer = transfer_type(instruction)
     if transfer is not None:
         return f"dcn {transfer}"
@@ -282,7 +285,7 @@ def kind_of(instruction: Instruction) -> str:
 
 
 def link_of(kind: str) -> Interconnect:
-    """Link used by a kind of communication."""
+    """Returns the link that carries a kind of communication."""
     if kind.startswith("dcn "):
         return Interconnect.DCN
     return (
@@ -319,16 +322,16 @@ class Surroundings:
     counted_runs: int | None
 
     def is_pair(self, found: Exchange) -> bool:
-        """True if it is written as a start and a done."""
+        """Returns True if the communication is a start/done pair."""
         return found.is_pair or self.is_wrapped
 
     def is_async(self, found: Exchange, is_sync: bool) -> bool:
-        """True if other work can overlap; `is_sync` is the start's own mark."""
+        """Returns True if other work can overlap; `is_sync` is the GPU compiler's mark on the start."""
         return self.is_pair(found) and not (found.is_sync or is_sync)
 
 
 def surroundings(graph: CallGraph, computation: Computation | None) -> Surroundings:
-    """Context of an instruction that starts a communication, within its computation."""
+    """Returns the context, in the call graph, of a communication that starts in a computation."""
     call = graph.call(computation)
     wrapping = call if call is not None and call.opcode == "async-start" else None
     outer = graph.call(call.computation) if call is not None and call.opcode == "call" else None
@@ -382,7 +385,9 @@ def _communication(graph: CallGraph, joined: Slices, instruction: Instruction) -
 
 
 def scattered(instruction: Instruction) -> Instruction | None:
-    """The slice of an all-reduce that its fusion keeps: this is how the TPU compiler writes a reduce-scatter."""
+    """Returns the slice of an all-reduce that its fusion keeps, or None: the TPU compiler writes reduce-scatter in this
+    way.
+    """
     home = instruction.computation
     if instruction.opcode != "all-reduce" or home is None:
         return None
@@ -392,7 +397,7 @@ def scattered(instruction: Instruction) -> Instruction | None:
 
 
 def is_sync(instruction: Instruction) -> bool:
-    """True if the GPU compiler marks an asynchronous operation as executed synchronously."""
+    """Returns True if the GPU compiler marks an asynchronous operation as executed synchronously (`is_sync`)."""
     config = instruction.backend_config
     if config is None or '"is_sync":true' not in config.text:
         return False
@@ -428,7 +433,7 @@ _SENDS_ONLY = frozenset({"send", "outfeed"})
 
 
 def received_shape(instruction: Instruction) -> Shape | None:
-    """The part of the result that holds the received data; None if nothing is received."""
+    """Returns the part of the result that holds the received data, or None if nothing is received."""
     shape, element = instruction.shape, _RESULT_ELEMENT.get(instruction.opcode)
     if shape is None or instruction.opcode in _SENDS_ONLY:
         return None

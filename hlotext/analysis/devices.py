@@ -29,9 +29,10 @@ class CollectiveGroupMode(enum.Enum):
 
 
 def group_mode(instruction: Instruction) -> CollectiveGroupMode:
-    """Meaning of the numbers in a collective's groups (`GetCollectiveOpGroupMode`).
+    """Returns the meaning of the numbers in a collective's groups (`GetCollectiveOpGroupMode`).
 
-    With a channel those without `use_global_device_ids` never join replicas.
+    With a channel but without `use_global_device_ids`, this is `PARTITION` for kinds whose groups always count
+    partitions, such as all-to-all, and `BOTH` for all others.
     """
     if instruction.attributes.get("use_global_device_ids") is True:
         return CollectiveGroupMode.FLATTENED
@@ -100,7 +101,7 @@ def _guessed(module: Module) -> Devices:
 
 
 def shardy_text(module: Module) -> str:
-    """Meshes of the module as text (`xla.sdy.meshes`); empty if there are none."""
+    """Returns the Shardy meshes of the module as text (`xla.sdy.meshes`); empty if there are none."""
     text = module.attributes.get("frontend_attributes", {}).get("xla.sdy.meshes", "")
     return text if isinstance(text, str) else ""
 
@@ -135,9 +136,9 @@ def shardings_of(module: Module) -> Iterator[Sharding]:
 
 
 def participant_count(module: Module, instruction: Instruction) -> int | None:
-    """Number of participants of a collective, also if the text omits the groups.
+    """Returns the number of participants of a collective, even if the groups are omitted.
 
-    None if the number is not known, where groups differ in size, and for permutes, which join pairs.
+    Returns None if the number is unknown, if groups differ in size, and for permutes, which have pairs.
     """
     if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:
         return None

@@ -37,14 +37,18 @@ class EntryArray:
 
 
 def program_name(instruction: Instruction) -> str:
-    """Name of an argument in the program, `p[0]['w']` for `param.2`; empty for other instructions, or if there is none."""
+    """Returns the name of an argument in the program, such as `p[0]['w']` for `param.2`; empty for others or if
+    unknown.
+    """
     home, metadata = instruction.computation, instruction.metadata
     is_argument = instruction.opcode == "parameter" and home is not None and home.is_entry
     return metadata.op_name if is_argument and metadata is not None else ""
 
 
 def arguments(module: Module) -> tuple[EntryArray, ...]:
-    """The arrays of the arguments, in order, with donations from the header (`input_output_alias`, `buffer_donor`)."""
+    """Returns the arrays of the arguments, in order, with donations from the header (`input_output_alias`,
+    `buffer_donor`).
+    """
     aliases = {(one.parameter_number, one.parameter_index): one.output_index for one in aliases_of(module)}
     given = {(one.param_number, one.param_index) for one in donors_of(module)}
     found = []
@@ -61,14 +65,14 @@ def arguments(module: Module) -> tuple[EntryArray, ...]:
 
 
 def only_counts_differ(old: object, new: object) -> bool:
-    """True if two header lists with an entry per argument differ only in length, as after adding or removing arguments."""
+    """Returns True if two header lists with an entry per argument differ only in length."""
     if not (isinstance(old, tuple) and isinstance(new, tuple)) or len(old) == len(new):
         return False
     return set(map(str, old)) == set(map(str, new))
 
 
 def results(module: Module) -> tuple[EntryArray, ...]:
-    """The arrays of the result, in order."""
+    """Returns the arrays of the result, in order."""
     aliases = {one.output_index: (one.parameter_number, *one.parameter_index) for one in aliases_of(module)}
     root = module.entry.root
     if root.sharding is None and root.opcode == "tuple":
@@ -108,12 +112,12 @@ def _entry(
 
 
 def aliases_of(module: Module) -> tuple[InputOutputAlias, ...]:
-    """The results that reuse the buffers of arguments (`input_output_alias` in the header)."""
+    """Returns the aliases of results to arguments (`input_output_alias` in the header)."""
     config = module.attributes.get("input_output_alias")
     return tuple(config.entries) if config is not None else ()
 
 
 def donors_of(module: Module) -> tuple[BufferDonor, ...]:
-    """The arguments whose buffers any result may reuse (`buffer_donor` in the header)."""
+    """Returns the arguments whose buffers any result may reuse (`buffer_donor` in the header)."""
     config = module.attributes.get("buffer_donor")
     return tuple(config.entries) if config is not None else ()

@@ -18,11 +18,12 @@ _CHAINED = "frontend_attributes"
 
 @fact
 def equal_computations(module: Module) -> Mapping[Computation, Computation]:
-    """For each computation the first, callees first, that holds the same in the same order, names and metadata aside.
+    """Maps each computation, callees first, to the first one with equal contents in the same order, ignoring names and
+    metadata.
 
-    Ids of channels and of chains are names too: of a collective counts whether it is the one to name of its chain, and
-    between how many devices it is. What is written differently may count as different: opcodes, shapes and attributes are
-    compared as the objects that equal texts share.
+    Ids of channels and chains count as names; of a collective in a chain, only its number of devices and whether it is
+    the reported part are compared. Opcodes, shapes and attributes are compared by identity, so parts that are written
+    differently may count as different.
     """
     found: dict[Computation, Computation] = {}
     first_of: dict[Hashable, Computation] = {}

@@ -53,7 +53,7 @@ def format_percent(part: float, whole: float) -> str:
 
 
 def format_change(change: float) -> str:
-    """Formats a relative change: `+12.5 %`, `−0.04 %`; from a factor of ten on as `1,411 times`."""
+    """Formats a relative change: `+12.5 %`, `−0.04 %`; increases by a factor of 10 or more as `1,411 times`."""
     if not change:
         return "none"
     if change >= 9:
@@ -63,7 +63,7 @@ def format_change(change: float) -> str:
 
 
 def attribute_text(value: object) -> str:
-    """Formats an attribute's value in HLO's notation: tuples in braces, enumerators by name; empty for None."""
+    """Formats an attribute value in HLO notation: tuples in braces, enumerators by name; empty for None."""
     if isinstance(value, tuple):
         return "{" + ",".join(map(attribute_text, value)) + "}"
     return "" if value is None else str(value)

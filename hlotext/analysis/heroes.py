@@ -33,9 +33,9 @@ _FUSED_WITH_PARTS = (
 
 
 def fused_moves(fusion: Instruction, *, may_cut: bool = False) -> tuple[Instruction, ...]:
-    """Copies and transposes in a fusion that only moves elements; empty for a fusion that computes.
+    """Returns the copies and transposes in a fusion that only moves elements; empty for a fusion that computes.
 
-    `may_cut`: also where it moves parts of its operands rather than all elements of each.
+    With `may_cut`, also accepts fusions that move parts of their operands rather than all elements.
     """
     if len(fusion.called_computations) != 1:
         return ()
@@ -46,7 +46,9 @@ def fused_moves(fusion: Instruction, *, may_cut: bool = False) -> tuple[Instruct
 
 
 def roots_of(body: Computation) -> list[Instruction]:
-    """The results of a fusion, each element of a tuple for itself, and so on inwards (`HloFusionAdaptor::GetRoots`)."""
+    """Returns the results of a fusion: its root, or the elements of a root tuple, recursively
+    (`HloFusionAdaptor::GetRoots`).
+    """
     found: list[Instruction] = []
     pending = [body.root]
     while pending:
@@ -59,7 +61,7 @@ def roots_of(body: Computation) -> list[Instruction]:
 
 
 def hero_of(root: Instruction) -> Instruction:
-    """The operation that decides how a fusion is emitted, from one of its results (`FindNonTrivialHero`)."""
+    """Returns the operation that determines how a fusion is emitted, for one of its results (`FindNonTrivialHero`)."""
     hero = root
     while is_intermediate(hero, 1) and hero.operands[0].opcode != "parameter":
         hero = hero.operands[0]
@@ -70,7 +72,7 @@ def hero_of(root: Instruction) -> Instruction:
 
 
 def is_intermediate(i: Instruction, most_operands: int) -> bool:
-    """True if an operation can be computed on the way to another (`IsIntermediate`)."""
+    """Returns True if an operation may lie between a fusion's hero and its root (`IsIntermediate`)."""
     if not 0 < len(i.operands) <= most_operands:
         return False
     source, shape = i.operands[0].shape, i.shape
@@ -123,7 +125,7 @@ def _find(root: Instruction, wanted: Callable[[Instruction], bool]) -> Instructi
 
 
 def is_tiled_transpose(i: Instruction) -> bool:
-    """True if a transpose goes through shared memory (`GetDescriptionForTiledTransposeEmitter`)."""
+    """Returns True if a transpose is tiled through shared memory (`GetDescriptionForTiledTransposeEmitter`)."""
     if i.opcode != "transpose" or i.shape is None or i.operands[0].shape is None:
         return False
     source, shape = i.operands[0].shape, i.shape

@@ -97,7 +97,7 @@ def _invariant(loop: Instruction) -> frozenset[Instruction]:
 
 
 def operands_first(body: Computation) -> Sequence[Instruction]:
-    """The instructions in an order in which operands come before users; the text's order where that is one."""
+    """Returns the instructions with operands before users: in text order if that is such an order."""
     return _operands_first(body) if body.module is None else _known_order(body.module, body)
 
 

@@ -19,7 +19,9 @@ _MOST = 3
 
 
 def meant_instruction(module: Module, name: str) -> Instruction | None:
-    """The instruction of that name; else, if the name is an opcode, the only one that has it."""
+    """Returns the instruction with this name, or if it is an opcode, the only instruction with that opcode; otherwise
+    None.
+    """
     found = module.find(name)
     if isinstance(found, Instruction):
         return found
@@ -28,22 +30,22 @@ def meant_instruction(module: Module, name: str) -> Instruction | None:
 
 
 def names_meant(module: Module, name: str) -> str:
-    """The end of a message about a name that no instruction has: "; did you mean ...?", or nothing. See `NamesMeant`."""
+    """Returns the end of a message about an unknown name, `; did you mean ...?`, or an empty string. See `NamesMeant`."""
     meant = NamesMeant(name)
     meant.add(module)
     return str(meant)
 
 
 def bare(name: str) -> str:
-    """A name without what surrounds it where it is copied from: `%`, quotes, a comma, a colon, an equals sign."""
+    """Returns a name without `%`, quotes, commas, colons or equals signs around it, as left by copying it from a text."""
     return name.strip(" \"'`,:;=").removeprefix("%") or name
 
 
 class NamesMeant:
-    """Names that a wanted one may be meant for, of one module or several: the text is the end of a message.
+    """Collects suggestions for an unknown name from one or several modules. `str()` is the end of a message.
 
-    The instructions of that opcode, those of the entry first, since users call an operation by what it does; else the names
-    that look like it, or hold it.
+    Suggests instructions with that opcode, those of the entry first, or else names that are spelled similarly or
+    contain it.
     """
 
     def __init__(self, name: str) -> None:
@@ -59,7 +61,7 @@ class NamesMeant:
         self._others: dict[str, None] = {}
 
     def add(self, module: Module) -> None:
-        """Looks at the names of a module, of a large one until there is enough to compare."""
+        """Adds the names of a module; of a large module, only as many as are compared."""
         word = self._name.lower()
         if not self._place and module.source is not None and not module.source.name.startswith("<"):
             self._place = shlex.quote(module.source.name)

@@ -212,7 +212,7 @@ Grid = tuple[tuple[int, int], ...]
 
 
 def grid_of(places: Sequence[int]) -> Grid | None:
-    """The grid formed by positions in ascending order, starting at the first; None if they form none."""
+    """Returns the grid (size and stride per dimension) formed by ascending positions, or None if they form none."""
     rest = [place - places[0] for place in places]
     grid: list[tuple[int, int]] = []
     while len(rest) > 1:
@@ -235,9 +235,10 @@ _INVENTED = re.compile(r"axis_\d+")
 
 
 def inferred_mesh(count: int, groups: Iterable[ReplicaGroups]) -> DeviceMesh | None:
-    """The mesh of that many devices that all groups follow: `axis_0`, `axis_1`, ... from the most major.
+    """Returns the mesh of `count` devices in which all groups lie along axes, named `axis_0`, `axis_1`, ..., major
+    first.
 
-    Every stride of the groups ends an axis. None if the strides do not divide each other in sequence.
+    Every stride of the groups is an axis boundary. Returns None if the strides do not divide each other.
     """
     ends = {1, count}
     for one in groups:
@@ -256,7 +257,7 @@ def inferred_mesh(count: int, groups: Iterable[ReplicaGroups]) -> DeviceMesh | N
 
 
 def is_invented(axis: str) -> bool:
-    """True for a name such as `axis_0`, which XLA too gives to axes of a mesh that it infers itself."""
+    """Returns True for a generated name such as `axis_0`, which XLA also gives to the axes of meshes that it infers."""
     return _INVENTED.fullmatch(axis) is not None
 
 
@@ -265,7 +266,7 @@ _SHARDY_AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"\s*=\s*([0-9]{1,9})')
 
 
 def shardy_meshes(text: str) -> Iterator[DeviceMesh]:
-    """The meshes in the frontend attribute `xla.sdy.meshes` that have axes; others are left out."""
+    """Yields the meshes with axes in the frontend attribute `xla.sdy.meshes`."""
     for match in _SHARDY_MESH.finditer(text):
         axes = _SHARDY_AXIS.findall(match[1])
         try:

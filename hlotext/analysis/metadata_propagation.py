@@ -40,7 +40,7 @@ _STEPS = frozenset({CALLED, LOOP_BODY, LOOP_CONDITION, "branch"})
 
 @attrs.frozen(eq=False)
 class Propagated(Mapping[Instruction, tuple[T, MetadataSource]], Generic[T]):
-    """Metadata with its source by instruction, in the order of the text; instructions without any are omitted."""
+    """Mapping from instruction to (metadata, source), in text order. Instructions without metadata are omitted."""
 
     pairs: Sequence[tuple[T, MetadataSource]]
     numbers: Sequence[int]
@@ -54,7 +54,7 @@ class Propagated(Mapping[Instruction, tuple[T, MetadataSource]], Generic[T]):
         self, instruction: Instruction, /, default: tuple[T, MetadataSource] | D
     ) -> tuple[T, MetadataSource] | D: ...
     def get(self, instruction: Instruction, /, default: object = None) -> object:
-        """The metadata of an instruction and its source."""
+        """Returns the metadata of an instruction and its source, or `default`."""
         place = self._places.get(instruction, -1)
         number = self.numbers[place] if place >= 0 else -1
         return self.pairs[number] if number >= 0 else default
@@ -75,7 +75,7 @@ class Propagated(Mapping[Instruction, tuple[T, MetadataSource]], Generic[T]):
         return len(self.numbers) - self.numbers.count(-1)
 
     def replaced(self, others: Mapping[Instruction, tuple[T, MetadataSource]]) -> Propagated[T]:
-        """The same with other metadata for some instructions."""
+        """Returns a copy with other metadata for some instructions."""
         pairs, numbers = list(self.pairs), array("i", self.numbers)
         for instruction, pair in others.items():
             numbers[self._places[instruction]] = len(pairs)
@@ -97,7 +97,7 @@ def propagated(module: Module, own: Callable[[Instruction], T | None]) -> Propag
 
 
 def spread(module: Module, own: Shared[T | None]) -> Propagated[T]:
-    """The same of metadata that is known for every instruction, in the order of the text."""
+    """Propagates metadata as `propagated` does, given the metadata of every instruction in text order, or None."""
     are_known = bytes(value is not None for value in own.distinct)
     ways = _ways(module, bytes(map(are_known.__getitem__, own.numbers)))
     values, size = own.numbers, len(_SOURCES)

@@ -23,7 +23,7 @@ _WITHOUT_JAXLIB = "reading Mosaic kernel bodies needs jaxlib: pip install 'hlote
 
 @attrs.frozen
 class MosaicKernel:
-    """The body of a Mosaic kernel. Where `error` says why it cannot be read, the rest says nothing."""
+    """Contents of a Mosaic kernel. If `error` is set, the kernel cannot be read and all other fields are meaningless."""
 
     text: str = ""
     """MLIR."""
@@ -40,7 +40,7 @@ class MosaicKernel:
 
 
 def kernel_bodies(instructions: Iterable[Instruction]) -> Mapping[Instruction, str]:
-    """The encoded bodies of those instructions that are Mosaic kernels."""
+    """Returns the encoded bodies of the instructions that are Mosaic kernels."""
     found = {}
     for instruction in instructions:
         if instruction.opcode == "custom-call" and instruction.attributes.get("custom_call_target") == MOSAIC:
@@ -63,9 +63,9 @@ _KERNELS = Cache(64)
 
 
 def kernels(instructions: Iterable[Instruction]) -> Mapping[Instruction, MosaicKernel]:
-    """The kernels of those instructions that are calls of Mosaic; each distinct body is read once.
+    """Reads the Mosaic kernels among some instructions, each distinct body once.
 
-    A child process reads them with jaxlib, so that a body can do no harm.
+    A child process reads them with jaxlib, so that a malformed body cannot crash this process.
     """
     bodies = kernel_bodies(instructions)
     read = {body: found for body in bodies.values() if (found := _KERNELS.results.get(body)) is not None}

@@ -29,7 +29,7 @@ _REDUCTIONS = frozenset({"vector.multi_reduction", "vector.reduction", "tpu.all_
 
 
 class Counted:
-    """Operations of a kernel, the same units as `hlotext.cost`: products by kind of type apart."""
+    """Operation counts of a kernel in the units of `hlotext.cost`, with matrix products separate, by kind of type."""
 
     def __init__(self) -> None:
         self.products: dict[str, int] = {}
@@ -39,13 +39,13 @@ class Counted:
         self.open: list[str] = []
 
     def region(self, region: Any, times: int, in_branch: bool) -> None:
-        """Adds what every block of a region does."""
+        """Adds the operations of every block of a region, executed `times` times."""
         for block in region:
             for operation in block:
                 self.operation(operation.operation, times, in_branch)
 
     def operation(self, operation: Any, times: int, in_branch: bool) -> None:
-        """Adds one operation with what it holds."""
+        """Adds an operation, including its nested regions, executed `times` times."""
         name = operation.name
         if name in _BRANCHES:
             in_branch = True
@@ -93,7 +93,7 @@ class Counted:
 
 
 def sizes_of(type_: Any) -> list[int] | None:
-    """The dimensions of a vector; None for scalars, which control the kernel, and for other non-vectors."""
+    """Returns the dimension sizes of a vector type, or None for scalars and other types."""
     try:
         return list(ir.VectorType(type_).shape)
     except (TypeError, ValueError):
@@ -101,13 +101,13 @@ def sizes_of(type_: Any) -> list[int] | None:
 
 
 def elements(type_: Any) -> int:
-    """Elements of a vector, else 0."""
+    """Returns the number of elements of a vector type; 0 for other types."""
     sizes = sizes_of(type_)
     return math.prod(sizes) if sizes is not None else 0
 
 
 def product_flops(operation: Any) -> int | None:
-    """`2 * M * N * K` of a product of vectors; None if unknown."""
+    """Returns the FLOPs, `2 * M * N * K`, of a vector matrix product, or None if unknown."""
     lhs, rhs = (sizes_of(operation.operands[number].type) for number in (0, 1))
     result = sizes_of(operation.results[0].type)
     if lhs is None or rhs is None or not result:
@@ -125,7 +125,9 @@ def product_flops(operation: Any) -> int | None:
 
 
 def kind_of(operation: Any) -> str:
-    """The kind of type of a product, of f32 by its precision: a name of `hlotext.analysis.chips.Rates.peaks`."""
+    """Returns the kind of type of a matrix product, for f32 by its precision: a key of
+    `hlotext.analysis.chips.Rates.peaks`.
+    """
     types = [str(ir.VectorType(operation.operands[number].type).element_type) for number in (0, 1)]
     if "f32" in types:
         attributes = operation.attributes
@@ -137,7 +139,7 @@ def kind_of(operation: Any) -> str:
 
 
 def rounds_of(loop: Any) -> int | None:
-    """Rounds of a loop with constant bounds; None for another one."""
+    """Returns the trip count of a loop with constant bounds, or None for other loops."""
     bounds = [constant(loop.operands[number]) for number in range(3)]
     if None in bounds:
         return None
@@ -146,7 +148,7 @@ def rounds_of(loop: Any) -> int | None:
 
 
 def constant(value: Any) -> int | None:
-    """The number of a constant."""
+    """Returns the value of a constant, or None if it is not constant."""
     owner = value.owner
     operation = getattr(owner, "operation", owner)
     if getattr(operation, "name", None) != "arith.constant":
@@ -158,7 +160,7 @@ def constant(value: Any) -> int | None:
 
 
 def module_of(body: bytes) -> Any:
-    """The kernel in the dialects that people write; in Mosaic's stable ones where this jaxlib does not know its version."""
+    """Parses a kernel, in Mosaic's stable dialects if this jaxlib does not support its version."""
     context = ir.Context()
     context.allow_unregistered_dialects = True
     registry = ir.DialectRegistry()
@@ -176,14 +178,14 @@ def module_of(body: bytes) -> Any:
 
 
 def attribute_names(operation: Any) -> list[str]:
-    """The names of the attributes of an operation; each release of the bindings iterates over them in its own way."""
+    """Returns the names of an operation's attributes, for all releases of the MLIR bindings."""
     attributes = operation.attributes
     found = (attributes[number] for number in range(len(attributes)))
     return [getattr(one, "name", "") for one in found]
 
 
 def read(body: bytes) -> dict[str, Any]:
-    """The text of a kernel, and what one call of it does."""
+    """Returns the text of a kernel and the operation counts of one call, as JSON-serializable values."""
     if not body:
         raise ValueError("it is empty")
     module = module_of(body)
@@ -212,7 +214,7 @@ def read(body: bytes) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Reads until standard input ends."""
+    """Reads encoded kernels from standard input, one per line, and prints one line of JSON for each."""
     for line in sys.stdin:
         try:
             answer = read(base64.b64decode(line, validate=False))

@@ -11,9 +11,9 @@ _VIEWS = VIEWS | {"transpose"}
 
 
 def moved(value: Value) -> list[tuple[Value, bool]]:
-    """The arrays of its dimensions that most elements of a value come from, unchanged but in other places.
+    """Returns the arrays of equal dimensions from which more than half of a value's elements come, unchanged but moved.
 
-    With each whether other elements come in; else all of its rows are in another order.
+    Each is paired with True if other elements are included too, and False if all of its rows were only reordered.
     """
     one = value.instruction
     total = one.shape.element_count if one.shape is not None and one.shape.is_array else 0

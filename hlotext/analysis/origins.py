@@ -38,7 +38,7 @@ class SourceLocation:
 
 @attrs.frozen
 class CalledLine:
-    """A line of a source program, and the line of another function or file that called its function."""
+    """A line of the source program, and the line of the caller of its function."""
 
     line: SourceLocation
     caller: SourceLocation | None
@@ -107,7 +107,9 @@ def responsible_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
 
 
 def is_neighbors(instruction: Instruction) -> bool:
-    """Returns True if the responsible frame of a contraction is that of an instruction next to it, and only near its own."""
+    """Returns True if the responsible frame of a contraction is that of a neighboring instruction, so it is only near
+    its own.
+    """
     return _cause(instruction)[1]
 
 
@@ -131,10 +133,11 @@ def _cause(instruction: Instruction) -> tuple[Instruction | None, bool]:
 
 
 def collective_cause(instruction: Instruction) -> Instruction | None:
-    """The instruction whose frames a collective has in place of its own; None for those that keep theirs, and all else.
+    """Returns the instruction whose frames explain a collective better than its own, or None if its own do.
 
-    One that the TPU compiler spread over fusions, and that has none, is there for what uses its result. A combined one has
-    the metadata of its first part, however small: it is there for the largest.
+    A collective without frames that the TPU compiler split over fusions is explained by the user of its result. A
+    combined collective has the metadata of its first operand, but is explained by the largest. Returns None for other
+    instructions.
     """
     own = instruction.innermost_frame
     if own is None and (found := _behind_chain(instruction)):

@@ -12,9 +12,10 @@ Kind = tuple[bool, tuple[int, int, int]]
 
 
 def kind_of(shape: Shape, reduced: tuple[int, ...]) -> Kind | None:
-    """Kind of a reduction; None if the dimensions reduced, or those kept, are not contiguous in memory.
+    """Returns (is row reduction, sizes) of a reduction, or None if the reduced or kept dimensions are not contiguous in
+    memory.
 
-    `GetReductionKindAndContiguousComponents` in `xla/service/gpu/reduction_utils.cc`.
+    Corresponds to `GetReductionKindAndContiguousComponents` in `xla/service/gpu/reduction_utils.cc`.
     """
     kept = tuple(d for d in range(shape.rank) if d not in reduced)
     if not kept:
@@ -33,7 +34,9 @@ def kind_of(shape: Shape, reduced: tuple[int, ...]) -> Kind | None:
 
 
 def is_faster(is_row: bool, sizes: tuple[int, int, int]) -> bool:
-    """True if the emitter pays for a reduction of that kind (`IsReductionFromOrToContiguousDimensions`)."""
+    """Returns True if the reduction emitter is used for this kind of reduction
+    (`IsReductionFromOrToContiguousDimensions`).
+    """
     _, middle, minor = sizes
     if is_row:
         return minor >= _WARP or (minor > 0 and _WARP % minor == 0)

@@ -22,9 +22,9 @@ _NO_NUMBER = re.compile(r"\.py:(?!\d+(?:-\d+)?$)")
 
 @attrs.frozen
 class Selection:
-    """Selection of instructions by origin. Instructions without their own line or scope use the propagated ones of
-    `source_locations` and
-    `scopes`.
+    """Selection of instructions by source line, function or scope.
+
+    Instructions without their own line or scope use the propagated ones of `source_locations` and `scopes`.
     """
 
     line: str | None = None
@@ -42,18 +42,19 @@ class Selection:
 
     @property
     def is_everything(self) -> bool:
-        """True if it selects everything."""
+        """True if no criterion is set, so that every instruction is selected."""
         return self.line is None and self.function is None and self.scope is None
 
     def predicate(self, module: Module) -> Callable[[Instruction], bool]:
-        """Predicate of the selected instructions of the module."""
+        """Returns a predicate that is True for the selected instructions of a module."""
         said = self.sources(module)
         return lambda instruction: said(instruction) is not None
 
     def sources(self, module: Module) -> Callable[[Instruction], MetadataSource | None]:
-        """Source of an instruction's selection: `Source.OWN` for its own metadata, else where it is propagated from.
+        """Returns a function that maps an instruction to the source of the metadata by which it is selected.
 
-        None for one that is not among them.
+        The function returns `MetadataSource.OWN` for the instruction's own metadata, another source if it was
+        propagated, and None for instructions that are not selected.
         """
         lines = source_locations(module) if self.line is not None or self.function is not None else {}
         found = scopes(module) if self.scope is not None else None

@@ -103,9 +103,9 @@ class Shard:
 
 
 def padding_fraction_of(shape: Shape, sharding: Sharding) -> float | None:
-    """The share of all parts of an array that holds nothing; None for what is not tiled.
+    """Returns the fraction (0 to 1) of all shards of an array that is padding, or None if the array is not tiled.
 
-    Raises ValueError as `shard_shape` does.
+    Raises ValueError as `Sharding.shard_shape` does.
     """
     plain = sharding.without_mesh().canonical()
     tiles = plain.tile_dimensions if isinstance(plain, OpSharding) else ()

@@ -19,7 +19,9 @@ TARGET = "_xla_megascale_target"
 
 
 def transfer_type(instruction: Instruction) -> str | None:
-    """Collective that a transfer between slices implements, `all-gather`; None for other instructions."""
+    """Returns the collective that a transfer between slices implements, such as `all-gather`; None for other
+    instructions.
+    """
     attributes = instruction.frontend_attributes
     kind = attributes.get(_TYPE)
     if kind is None or attributes.get(_HANDLER, _RUNTIME) != _RUNTIME:
@@ -28,9 +30,11 @@ def transfer_type(instruction: Instruction) -> str | None:
 
 
 def dcn_bytes(kind: str, sent: int, slices: int | None) -> int | None:
-    """Bytes that a device sends to other slices, of `sent` that its send takes; None if the slices are not counted.
+    """Returns the bytes that a device sends to other slices out of the `sent` operand bytes, or None if this depends on
+    an unknown number of slices.
 
-    The send of a reduce-scatter holds one part for each slice, its own too. Of kinds that were not seen the whole counts.
+    The operand of a reduce-scatter has one part per slice, including the device's own. For other unknown kinds, all
+    bytes count.
     """
     if slices is None:
         return None if kind in _SHARED else sent
@@ -47,7 +51,7 @@ _SHARED = frozenset(
 
 
 class Slices:
-    """The transfers between slices of a module: pairs of send and recv, and the number of slices."""
+    """The transfers between slices of a module (Megascale): send/recv pairs, and the number of slices."""
 
     def __init__(self, transfers: Iterable[Instruction]) -> None:
         sends: dict[tuple[str, str], Instruction] = {}
@@ -65,12 +69,12 @@ class Slices:
         self._common = counts.pop() if len(counts) == 1 else None
 
     def result_bytes(self, send: Instruction) -> int:
-        """Bytes that come back for a send."""
+        """Returns the bytes received in answer to a send; 0 if there is no matching recv."""
         answer = self._answers.get(send)
         return _data_bytes(answer) if answer is not None else 0
 
     def count(self, send: Instruction) -> int | None:
-        """The number of slices, from the sizes; for kinds whose sizes do not show it, from all others."""
+        """Returns the number of slices, from the sizes of the transfer or else of all transfers, or None if unknown."""
         own = self._own_count(send)
         return own if own is not None else self._common
 

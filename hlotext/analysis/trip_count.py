@@ -42,14 +42,14 @@ def _known_trip_count(loop: Instruction) -> int | None:
 
 
 def counted_trips(loop: Instruction) -> int | None:
-    """Trip count of a counted loop from its own numbers alone; None if the loop is not counted."""
+    """Returns the trip count of a counted loop, ignoring `known_trip_count`, or None if the loop is not counted."""
     found = counter(loop)
     return found.trips if found is not None else None
 
 
 @attrs.frozen
 class Counter:
-    """The element of a counted loop's state that decides when the loop ends."""
+    """The induction variable of a counted loop."""
 
     element: int
     first: int
@@ -60,7 +60,7 @@ class Counter:
 
 
 def counter(loop: Instruction) -> Counter | None:
-    """The counter of a loop from its own numbers alone; None if the loop is not counted."""
+    """Returns the induction variable of a loop, or None if the loop is not counted."""
     condition, body = loop.attributes.get("condition"), loop.attributes.get("body")
     if not isinstance(condition, Computation) or not isinstance(body, Computation) or not loop.operands:
         return None

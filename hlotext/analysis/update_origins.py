@@ -25,7 +25,7 @@ _ADDS = frozenset({"add", "subtract"})
 
 
 class Change(enum.Flag):
-    """Operations between an argument and a result."""
+    """Kinds of operations between an argument and a result."""
 
     NONE = 0
     ALL = 1
@@ -60,7 +60,7 @@ _Reached = tuple[Value, tuple[int, ...], Change, tuple[Instruction, ...], _Follo
 
 @attrs.frozen
 class Origin:
-    """An argument that a result is computed from, element by element or by changing a part of it."""
+    """An argument from which a result is computed, elementwise or by updating a part of it."""
 
     parameter: Instruction
     part: tuple[int, ...]
@@ -75,7 +75,9 @@ class Origin:
 
     @property
     def is_decisive(self) -> bool:
-        """True if only the new value is computed so: what is added up elementwise may be anything of this shape."""
+        """True if only a new value of the argument is computed in this way; elementwise sums may be any array of this
+        shape.
+        """
         return not self.is_retyped and (Change.ALL not in self.change or bool(self.change & _OF_LOOPS))
 
 
@@ -89,9 +91,9 @@ def origins_of(
     apart: Mapping[Instruction, Value],
     with_moved: bool = False,
 ) -> list[Origin]:
-    """The arguments that an element of the result may be the new value of, with what comes in between.
+    """Returns the arguments of which an element of the result may be the new value, nearest first.
 
-    Nearest first, the one that the fewest operations lie between; that one alone if it is decisive.
+    An argument that is decisive is returned alone.
     """
     found: list[Origin] = []
     entry = root.computation

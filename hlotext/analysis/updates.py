@@ -152,18 +152,17 @@ def _shift(one: Origin, index: tuple[int, ...]) -> int:
 
 @fact
 def undonated_updates(module: Module) -> tuple[Update, ...]:
-    """Updates of arguments that are neither aliased nor listed in the header's `buffer_donor`."""
+    """Returns the updates of arguments that are neither aliased nor listed in `buffer_donor`."""
     given = {one.param_number for one in donors_of(module)}
     return tuple(one for one in updates(module) if one.parameter.parameter_number not in given)
 
 
 @fact
 def copies_for_updates(module: Module) -> dict[Instruction, Update]:
-    """Copies that exist because an argument is updated without being donated, each with the update.
+    """Returns the copies that exist because an argument is updated without being donated, each with the update.
 
-    Part of the argument changes, or it is the state of a loop; updated in its own buffer it would need no copy. Either the
-    whole argument is copied within main memory and changed there, or its new value is copied from fast memory to a separate
-    result.
+    The argument is updated partially, or is loop state; updated in its own buffer it would not be copied. Either the
+    whole argument is copied within main memory, or its new value is copied from fast memory to a separate result.
     """
     found = {}
     for update in undonated_updates(module):
@@ -186,7 +185,9 @@ def copies_for_updates(module: Module) -> dict[Instruction, Update]:
 
 @fact
 def copies_for_old_values(module: Module) -> dict[Instruction, tuple[Update, tuple[Instruction, ...]]]:
-    """Copies of donated arguments whose old value has other readers than the update, each with the update and the readers."""
+    """Returns the copies of donated arguments whose old value is still read by others, each with the update and these
+    readers.
+    """
     donated = {alias.parameter_number for alias in aliases_of(module)}
     found = {}
     for update in updates(module, with_aliased=True) if donated else ():
@@ -217,9 +218,9 @@ def _is_given(instruction: Instruction) -> bool:
 
 
 def tree_of(parameter: Instruction) -> str:
-    """Name of the argument that a parameter is a leaf of, such as `params` for JAX's `params['w']`.
+    """Returns the name of the pytree that a parameter is a leaf of, such as `params` for JAX's `params['w']`.
 
-    The parameter's own name if it has no name in the program.
+    Returns the parameter's own name if it has no name in the program.
     """
     name = parameter.metadata.op_name if parameter.metadata is not None else ""
     return re.split(r"[\[.]", name, maxsplit=1)[0] or parameter.name

@@ -21,26 +21,28 @@ _MOST_STEPS = 300
     unsafe_hash=True
 )  # never changed: made by the hundred thousand, and what checks that takes most of the time
 class Value:
-    """Result of an instruction inside these fusions, outermost first."""
+    """The result of an instruction inside nested fusions, which are listed outermost first."""
 
     instruction: Instruction
     fusions: tuple[Instruction, ...] = ()
 
     @property
     def writer(self) -> Instruction:
-        """The operation that runs as a whole: the outermost fusion, or the instruction itself where there is none."""
+        """The instruction that is executed as a whole: the outermost fusion, or the instruction itself if not fused."""
         return self.fusions[0] if self.fusions else self.instruction
 
     def operands(self) -> list[Value]:
-        """The operands as values inside the same fusions; `entered` steps from a fusion's parameter to its operand."""
+        """Returns the operands as values inside the same fusions; `entered` resolves a fusion's parameter to its
+        operand.
+        """
         fusions = self.fusions
         return [Value(operand, fusions) for operand in self.instruction._operands]
 
 
 def entered(value: Value, known: Container[Instruction] = ()) -> Value:
-    """The value itself, if it is what a fusion gives or what one is given: then what stands inside, or outside.
+    """Resolves a fusion to the value at its root, and a parameter of a fusion's body to the fusion's operand.
 
-    An instruction outside of all fusions that is known is not looked behind.
+    Other values are returned unchanged, and so is any instruction in `known` that is outside all fusions.
     """
     one, fusions = _entered(value.instruction, value.fusions, known)
     return value if one is value.instruction else Value(one, fusions)
@@ -93,7 +95,7 @@ def _entered(
 
 
 def source(value: Value, through: Iterable[str]) -> Value:
-    """Where a value comes from, looking through fusions and through the first operand of these opcodes."""
+    """Returns the origin of a value, looking through fusions and through the first operand of these opcodes."""
     passed = through if isinstance(through, frozenset) else frozenset(through)
     one, fusions = value.instruction, value.fusions
     for _ in range(_MOST_STEPS):
@@ -106,14 +108,14 @@ def source(value: Value, through: Iterable[str]) -> Value:
 
 
 def array_of(shape: Shape | None) -> Shape | None:
-    """The array of a result; of the start of a copy the one that it makes."""
+    """Returns the array of a result, or for the start of a copy, the array that it produces; None if there is none."""
     if shape is not None and shape.is_tuple and shape.tuple_shapes:
         shape = shape.tuple_shapes[0]
     return shape if shape is not None and shape.is_array else None
 
 
 def fetched(instruction: Instruction) -> Instruction | None:
-    """The array that the TPU compiler fetches into fast memory here, whole or in slices; None for anything else."""
+    """Returns the array that the TPU compiler prefetches into fast memory here, whole or in slices; None for others."""
     if instruction.attributes.get("custom_call_target") == "ConcatBitcast" and instruction.operands:
         instruction = instruction.operands[0]
     if instruction.opcode != "async-done" or not instruction.async_chain:

@@ -21,9 +21,9 @@ RULES: Mapping[str, WireRule] = traits.WIRE_RULES
 def wire_bytes(
     kind: str, operand_bytes: int, result_bytes: int, devices: int | None, algorithm: Algorithm = "ring"
 ) -> int | None:
-    """Bytes that a device sends; None if that depends on a number of devices that is not known.
+    """Returns the bytes that a device sends, or None if this depends on an unknown number of devices.
 
-    Rounded to whole bytes. A tree sends a whole all-reduce up and down again, whatever the number of devices.
+    Rounded to whole bytes. With `tree`, an all-reduce sends all bytes up and down, regardless of the number of devices.
     """
     rule = RULES.get(kind, WireRule())
     if devices == 1:
@@ -39,7 +39,7 @@ def wire_bytes(
 
 
 def latency_steps(kind: str, devices: int | None, algorithm: Algorithm = "ring") -> int | None:
-    """Sequential messages in a group of that many devices; None if the number is unknown."""
+    """Returns the number of sequential messages in a group of this many devices, or None if the number is unknown."""
     rule = RULES.get(kind, WireRule())
     if rule.steps == "one":
         return 1
@@ -51,9 +51,9 @@ def latency_steps(kind: str, devices: int | None, algorithm: Algorithm = "ring")
 
 
 def slice_shapes(instruction: Instruction) -> tuple[Shape, ...] | None:
-    """Shapes of the slices that an in-place collective-permute sends; None for other instructions.
+    """Returns the shapes of the slices that an in-place collective-permute sends; None for other instructions.
 
-    It has `slice_sizes`; its operands are input, output and the slice offsets in each.
+    Such a collective-permute has `slice_sizes`, and as operands the input, the output, and the slice offsets in each.
     """
     sizes = instruction.attributes.get("slice_sizes")
     if "source_target_pairs" not in instruction.attributes or not isinstance(sizes, tuple):

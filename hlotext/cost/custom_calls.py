@@ -15,9 +15,9 @@ from hlotext.ir.values.shape import Shape
 
 
 def known_work(instruction: Instruction, work: OpCost) -> OpCost | None:
-    """The work of a custom call whose target is known, or that says itself what it costs; None for others.
+    """Returns the cost of a custom call with a known target, or that states its own cost; None for others.
 
-    `work` has its bytes, as if it read and wrote everything once.
+    `work` supplies the bytes, as if operands were read and results written once.
     """
     target = instruction.attributes.get("custom_call_target")
     count = _TARGETS.get(target) if isinstance(target, str) else None
@@ -28,9 +28,9 @@ def known_work(instruction: Instruction, work: OpCost) -> OpCost | None:
 
 
 def kernel_work(kernel: MosaicKernel, work: OpCost) -> OpCost | None:
-    """The work of a Mosaic kernel by its body; None for one that cannot be read.
+    """Returns the cost of a Mosaic kernel, computed from its body; None if it cannot be read.
 
-    `work` has its bytes, as above: what a kernel reads more than once is not known.
+    `work` supplies the bytes, as if operands were read and results written once.
     """
     if kernel.error:
         return None

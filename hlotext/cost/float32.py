@@ -12,7 +12,7 @@ _SINGLE = struct.Struct("f")
 
 
 def round_to_float32(value: float) -> float:
-    """The number as float32 holds it."""
+    """Rounds a number to float32."""
     if -EXACT <= value <= EXACT and value == int(value):
         return value
     try:
@@ -22,7 +22,7 @@ def round_to_float32(value: float) -> float:
 
 
 def float32_sum(values: Iterable[float], start: float = 0) -> float:
-    """The sum, rounded after each step."""
+    """Returns the sum in float32, rounded after each addition."""
     total = start
     for value in values:
         total = round_to_float32(total + value)
@@ -30,5 +30,7 @@ def float32_sum(values: Iterable[float], start: float = 0) -> float:
 
 
 def is_exact(values: Sequence[float]) -> bool:
-    """True if adding up in float32 rounds nothing, in whatever order: whole numbers that are not negative and stay small."""
+    """Returns True if the float32 sum is exact in any order: all numbers are nonnegative integers, and the sum is
+    small.
+    """
     return not values or (min(values) >= 0 and isinstance(total := sum(values), int) and total <= EXACT)

@@ -14,7 +14,7 @@ Rule = Callable[[Instruction, ShapeSizes], "OpCost"]
 
 
 class CalleeCost(enum.Enum):
-    """Cost that an instruction inherits from the bodies that it runs."""
+    """How the cost of an instruction includes that of the computations it calls."""
 
     SUM = "the sum of all"
     LARGEST = "the largest"
@@ -65,7 +65,7 @@ NOT_WELL_FORMED = (ArithmeticError, AttributeError, LookupError, TypeError, Valu
 
 
 class CannotCountError(Exception):
-    """The instruction does not say what the rule needs, or what it says is beyond counting."""
+    """Raised if an instruction lacks what its cost rule needs, or exceeds its limits."""
 
 
 RULES: dict[str, Rule] = {}
@@ -73,7 +73,7 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(name: str) -> Callable[[Rule], Rule]:
-    """Makes a function the rule of that name."""
+    """Decorator that registers a cost rule under a name."""
 
     def register(function: Rule) -> Rule:
         if name in RULES:
@@ -85,7 +85,7 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
 
 def moved(instruction: Instruction, sizes: ShapeSizes, flops: int = 0, transcendentals: int = 0) -> OpCost:
-    """All arrays of the result written and all operands read, as XLA counts unless a rule says more."""
+    """Returns the cost of writing the whole result and reading all operands, XLA's default."""
     return OpCost(
         flops,
         transcendentals,

@@ -104,7 +104,7 @@ class LowerBound:
 
 
 class Roofline:
-    """The least time of each instruction of a module on a chip."""
+    """Lower bounds on the time of each instruction of a module on a chip."""
 
     def __init__(self, counting: Counting, chip: Chip) -> None:
         self._counting = counting
@@ -117,7 +117,9 @@ class Roofline:
             )
 
     def of(self, instruction: Instruction, work: OpCost) -> LowerBound:
-        """Of one instruction that runs once, with the body of a fusion, without the bodies of loops and calls."""
+        """Returns the bound for one execution of an instruction, including the body of a fusion but not those of loops
+        and calls.
+        """
         flops = self._counting.own(instruction, work).flops
         known = self._counting.known(instruction, work) if work.is_unknown else work
         products: Mapping[str, float] = _NONE
@@ -217,7 +219,7 @@ _NO_KERNEL = VIEWS | {"constant", "iota"}
 
 
 def starts_kernel(instruction: Instruction) -> bool:
-    """True if the device starts something for it: not for views, constants, and halves of asynchronous operations."""
+    """Returns True if the device launches a kernel for an instruction: not for views, constants, starts and dones."""
     opcode = instruction.opcode
     return opcode not in _NO_KERNEL and opcode not in ROLES and opcode not in KINDS
 
@@ -226,9 +228,9 @@ _PRODUCTS = frozenset({"convolution", "dot", "ragged-dot", "scaled-dot"})
 
 
 def kind_of(product: Instruction) -> str:
-    """Kind of a product: a key of `Rates.peaks`, or a type with its passes, `bf16x6`.
+    """Returns the kind of a product: a key of `Rates.peaks`, or a type with its passes, such as `bf16x6`.
 
-    By the `algorithm` of a dot if set, else by the operand types and for f32 by the requested precision.
+    Determined by the `algorithm` of a dot if set, otherwise by the operand types, and for f32 by the precision.
     """
     algorithm = product.attributes.get("algorithm")
     if isinstance(algorithm, PrecisionAlgorithm) and algorithm in _ALGORITHMS:
@@ -283,7 +285,7 @@ _NOT_ESTIMATED = 2**63 - 1
 
 
 def estimated_cycles(instruction: Instruction) -> int | None:
-    """The TPU compiler's cycle estimate of a fusion or copy; None if absent or unknown."""
+    """Returns the TPU compiler's cycle estimate of a fusion or copy, or None if absent or unknown."""
     config = instruction.backend_config
     match = _CYCLES.search(config.text) if config is not None else None
     cycles = int(match[1]) if match is not None else None
@@ -291,7 +293,7 @@ def estimated_cycles(instruction: Instruction) -> int | None:
 
 
 def is_host_copy(instruction: Instruction) -> bool:
-    """True if a copy goes to or comes from the memory of the host."""
+    """Returns True if a copy reads or writes host memory."""
     shapes = [operand.shape for operand in instruction.operands[:1]]
     shape = instruction.shape
     shapes.append(

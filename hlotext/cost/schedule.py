@@ -21,7 +21,7 @@ CORE, COPIES, DCN_QUEUE, HOST_QUEUE, LINKS = "core", "copies", "DCN", "host link
 
 @attrs.frozen
 class ScheduleStep:
-    """Work of the core at one position of a schedule."""
+    """Work of the core at one position of a schedule. Times are in seconds."""
 
     instruction: Instruction
     begin: float
@@ -34,7 +34,7 @@ class ScheduleStep:
 
 @attrs.frozen(eq=False)
 class ScheduledTransfer:
-    """Transfer on a link or a copy engine that overlaps with the core."""
+    """A transfer on a link or a copy engine that overlaps with the core. Times are in seconds."""
 
     start: Instruction
     done: Instruction | None
@@ -60,7 +60,7 @@ class ScheduledTransfer:
 
 @attrs.frozen
 class Walk:
-    """One run of a computation, from time 0."""
+    """Timeline of one execution of a computation, from time 0, in seconds."""
 
     seconds: float
     steps: tuple[ScheduleStep, ...]
@@ -69,7 +69,9 @@ class Walk:
     """For how long the core waits for each."""
 
     def critical(self) -> list[tuple[Instruction, float, str]]:
-        """Critical path, last first: instruction, seconds, resource. The seconds add up to the run."""
+        """Returns the critical path, last step first, as (instruction, seconds, resource). The seconds add up to the
+        run.
+        """
         found: list[tuple[Instruction, float, str]] = []
         place, time = len(self.steps) - 1, self.seconds
         while place >= 0:
@@ -102,7 +104,7 @@ def _is_plain(transfer: ScheduledTransfer) -> bool:
 
 
 class Scheduler:
-    """Walks through the computations of a module, callees first."""
+    """Simulates the schedules of a module's computations, callees first."""
 
     def __init__(
         self, module: Module, counting: Counting, roofline: Roofline, mesh: DeviceMesh | None

@@ -15,7 +15,7 @@ from hlotext.layout import LayoutError, allocated_bytes, host_shape_size, xla_ar
 
 @attrs.frozen
 class Body:
-    """Bytes that the body of a fusion accesses, for the fusions that run it."""
+    """Bytes that the body of a fusion accesses, for the fusions that call it."""
 
     reads: tuple[int, ...]
     """Bytes read of each parameter if the results are new buffers."""
@@ -30,7 +30,7 @@ SizeOf = Callable[[Shape], int]
 
 
 class ShapeSizes:
-    """Sizes of shapes by one measure. What has no known size counts 0 and is remembered in `unknown`."""
+    """Bytes of shapes by one measure. Shapes of unknown size count 0 and are recorded in `unknown`."""
 
     counts_touched = True
     """True if bytes that fusions touch are counted beside those that XLA counts (`OpCost.touched`)."""
@@ -50,15 +50,17 @@ class ShapeSizes:
         self._counted: dict[Computation, Computation] = {}
 
     def note_equal_body(self, body: Computation, counted: Computation) -> None:
-        """Notes of the body of a fusion that an equal one was counted for it, for fusions around it."""
+        """Records that the body of a fusion was counted by an equal body."""
         self._counted[body] = self.counted(counted)
 
     def counted(self, body: Computation) -> Computation:
-        """The body that was counted for one: itself, or an equal one."""
+        """Returns the body that was counted for a body: itself, or an equal one."""
         return self._counted.get(body, body)
 
     def of(self, shape: Shape | None) -> int:
-        """Bytes of a shape; of a tuple those of its table of pointers alone (`HloCostAnalysis::GetShapeSize`)."""
+        """Returns the bytes of a shape; for a tuple, those of its pointer table alone
+        (`HloCostAnalysis::GetShapeSize`).
+        """
         found = self._sizes.get(id(shape))
         if found is None:
             self._kept.append(shape)
@@ -66,7 +68,7 @@ class ShapeSizes:
         return found
 
     def leaves(self, shape: Shape | None) -> tuple[int, ...]:
-        """Bytes of each leaf of a shape."""
+        """Returns the bytes of each leaf of a shape."""
         found = self._leaves.get(id(shape))
         if found is None:
             self._kept.append(shape)
@@ -75,11 +77,11 @@ class ShapeSizes:
         return found
 
     def operand(self, operand: Instruction) -> int:
-        """Bytes of an operand by its own top level."""
+        """Returns the bytes of an operand; for a tuple, those of its pointer table alone."""
         return self.constant(operand.shape) if operand.opcode == "constant" else self.of(operand.shape)
 
     def constant(self, shape: Shape | None) -> int:
-        """Bytes of a constant, which has lost `E(n)` when XLA has read the text."""
+        """Returns the bytes of a constant, which loses `E(n)` in XLA's parser."""
         return self.of(in_whole_bytes(shape))
 
     def _measured(self, shape: Shape | None) -> int:
@@ -93,19 +95,23 @@ class ShapeSizes:
 
 
 def size_with_small_tables(shape: Shape) -> int:
-    """Bytes of a shape as XLA's analysis takes them since 2026-08-23: the table of a tuple has 4 bytes for each element."""
+    """Returns the bytes of a shape as in XLA's cost analysis since 2026-08-23: 4 bytes per element of a tuple's pointer
+    table.
+    """
     return 4 * len(shape.tuple_shapes) if shape.is_tuple else host_shape_size(shape)
 
 
 def in_whole_bytes(shape: Shape | None) -> Shape | None:
-    """The shape without `E(n)`: XLA's reader drops it from the layout of a literal."""
+    """Returns the shape without `E(n)`, which XLA's parser drops from the layout of a literal."""
     if shape is None or not shape.is_array or shape.layout is None or not shape.layout.element_size_in_bits:
         return shape
     return shape.with_layout(attrs.evolve(shape.layout, element_size_in_bits=0))
 
 
 def elements(shape: Shape | None) -> int:
-    """Elements of an array, bounds standing for dynamic sizes (`ShapeUtil::ElementsIn`); 0 for an unbounded one."""
+    """Returns the number of elements of an array, using bounds (`ShapeUtil::ElementsIn`); 0 for an unbounded or
+    non-array shape.
+    """
     if shape is None or not shape.is_array:
         return 0
     count = math.prod(shape.dimensions)
@@ -113,10 +119,10 @@ def elements(shape: Shape | None) -> int:
 
 
 def padded_size(shape: Shape) -> int:
-    """Bytes with layout padding; for a tuple those of its pointer table."""
+    """Returns the bytes of a shape with layout padding; for a tuple, those of its pointer table."""
     return host_shape_size(shape) if not shape.is_array else allocated_bytes(shape)
 
 
 def device_size(shape: Shape) -> int:
-    """Bytes as the TPU compiler's own cost analysis takes them: with the padding of the first tile."""
+    """Returns the bytes of a shape in the TPU compiler's own cost analysis, with the padding of the first tile."""
     return host_shape_size(shape) if not shape.is_array else xla_array_size(shape)

@@ -80,9 +80,9 @@ class TpuCost:
 
 
 def as_tpu(module: Module, chip: Chip | str) -> TpuCost:
-    """XLA:TPU's cost analysis of a module compiled for a chip. Cached until the module is edited.
+    """Returns XLA:TPU's cost analysis of a module for a chip. Cached until the module is edited.
 
-    Raises ValueError for a chip that is not known or no TPU.
+    Raises ValueError if the chip is unknown, or not a TPU with known compiler rates.
     """
     return _figures(module, chip_named(chip) if isinstance(chip, str) else chip)
 

@@ -28,7 +28,7 @@ and how many of them a large GPU does in a second where the matrices are large."
 
 
 def least_seconds(call: Instruction) -> float:
-    """Minimum seconds of one run of a custom call; 0 if it is not a decomposition."""
+    """Returns the minimum seconds of one execution of a custom call that is a matrix decomposition; 0 for others."""
     match = _TARGET.fullmatch(str(call.attributes.get("custom_call_target", "")))
     known = _RATES.get(match[1]) if match is not None else None
     shape = call.operands[0].shape if call.operands else None
@@ -45,7 +45,9 @@ _FILLING = 256
 
 
 def rows_in_turn(instruction: Instruction) -> int:
-    """Rows that the scatters of an instruction write, where they may repeat: a TPU writes them one after the other."""
+    """Returns the number of rows that the scatters of an instruction write sequentially, as a TPU does unless indices
+    are unique.
+    """
     bodies = instruction.called_computations if instruction.opcode == "fusion" else ()
     pieces = [one for body in bodies for one in body._instructions] or [instruction]
     return sum(
@@ -56,7 +58,7 @@ def rows_in_turn(instruction: Instruction) -> int:
 
 
 def rows_of(scatter: Instruction) -> int:
-    """Rows that a scatter writes: elements of the updates outside window dimensions."""
+    """Returns the number of rows that a scatter writes: update elements outside window dimensions."""
     shape = scatter.operands[-1].shape
     windows = scatter.attributes.get("update_window_dims", ())
     if shape is None or not shape.is_array:
@@ -65,7 +67,9 @@ def rows_of(scatter: Instruction) -> int:
 
 
 def passes(instruction: Instruction) -> float:
-    """Number of passes over its arrays per pass that the roofline counts: several for a long sort."""
+    """Returns how many passes over its arrays an instruction makes per pass counted by the roofline; above 1 for a long
+    sort.
+    """
     pieces = [instruction]
     if instruction.opcode == "fusion":
         pieces = [one for body in instruction.called_computations for one in body._instructions]

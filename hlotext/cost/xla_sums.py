@@ -16,7 +16,7 @@ _UNKNOWN: Figures = (-1, 0, -1)
 
 
 def figures_of(work: OpCost, known: Mapping[Computation, Figures]) -> Figures:
-    """The figures of one instruction, given those of the computations that it calls."""
+    """Returns XLA's totals for one instruction, given those of the computations that it calls."""
     if work.is_unknown:
         return _UNKNOWN
     flops, transcendentals = round_to_float32(work.flops), round_to_float32(work.transcendentals)
@@ -55,7 +55,7 @@ Orders = dict[Computation, list[int]]
 
 
 def total_of(computation: Computation, figures: Mapping[int, Figures], orders: Orders) -> Figures:
-    """The sums over a computation's instructions, by position, where they are not all zero."""
+    """Returns XLA's totals for a computation; `figures` are those of its instructions by position, omitting zeros."""
     if not figures:
         return NO_FIGURES
     flops, transcendentals, accessed = sums_of(computation, figures, orders)
@@ -65,7 +65,9 @@ def total_of(computation: Computation, figures: Mapping[int, Figures], orders: O
 def sums_of(
     computation: Computation, figures: Mapping[int, tuple[float, ...]], orders: Orders
 ) -> list[float]:
-    """The sum of each figure over a computation's instructions, in XLA's order; there is at least one instruction."""
+    """Returns the float32 sum of each column over a computation's instructions, in XLA's order. `figures` must not be
+    empty.
+    """
     totals: list[float] = []
     for number, column in enumerate(zip(*figures.values(), strict=True)):
         if is_exact(column):
@@ -80,10 +82,10 @@ def sums_of(
 
 
 def visit_order(computation: Computation) -> list[int]:
-    """Positions of the instructions in the order of XLA's visitor (`HloComputation::Accept`).
+    """Returns the positions of instructions in the order of XLA's visitor (`HloComputation::Accept`).
 
-    Unused instructions come first, in the order of the text, each after its operands and control predecessors; the root
-    comes last.
+    Unused instructions come first, in text order, each after its operands and control predecessors; the root comes
+    last.
     """
     instructions = computation.instructions
     places = {instruction: place for place, instruction in enumerate(instructions)}

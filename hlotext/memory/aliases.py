@@ -17,7 +17,7 @@ Buffer = tuple[Value, ...]
 
 
 class MustAlias(NamedTuple):
-    """Two values that must share memory, and what makes them."""
+    """Two values that must share memory, and the reason."""
 
     first: Value
     second: Value
@@ -26,7 +26,7 @@ class MustAlias(NamedTuple):
 
 
 def find_buffers(flow: Dataflow, pairs: InPlacePairs) -> list[Buffer]:
-    """All buffers of a module, in XLA's order (`CreateBuffers`), which decides ties.
+    """Returns all buffers of a module, in XLA's order (`CreateBuffers`), which breaks ties.
 
     Values must alias through an output aliased to a parameter, a loop's state, the results of branches, and in-place
     operations; the relation is transitive.
@@ -43,7 +43,7 @@ def find_buffers(flow: Dataflow, pairs: InPlacePairs) -> list[Buffer]:
 
 
 def must_alias_pairs(flow: Dataflow, pairs: InPlacePairs) -> Iterator[MustAlias]:
-    """Pairs of values that must share memory."""
+    """Yields the pairs of values that must share memory."""
     module, at = flow.module, flow.at
     root = module.entry.root
     parameters = {p.parameter_number: p for p in module.entry.parameters}

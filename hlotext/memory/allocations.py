@@ -26,7 +26,7 @@ class Slice(NamedTuple):
 
 
 def slices_of(rows: Iterable[tuple[Value, int, int]]) -> Iterator[Slice]:
-    """Slices of these fields, for tens of thousands of them: past the constructor, which is a function of Python."""
+    """Creates slices from (value, offset, bytes) rows, faster than by the constructor."""
     return map(functools.partial(tuple.__new__, Slice), rows)
 
 
@@ -84,7 +84,7 @@ class Allocation:
 
 
 class PlacesByWriter:
-    """Places in allocations by the instruction that writes there: many are known, and few are asked for."""
+    """Index of the slices of all allocations by the instruction that writes them."""
 
     def __init__(self, allocations: Sequence[Allocation]) -> None:
         self._allocations = allocations
@@ -102,7 +102,7 @@ class PlacesByWriter:
                 self._others.setdefault(writer, []).append(number)
 
     def of(self, writer: Instruction) -> Iterator[tuple[Allocation, Slice]]:
-        """Yields the places of what an instruction writes, each with its allocation."""
+        """Yields the slices that an instruction writes, each with its allocation."""
         if writer in self._first:
             for number in (self._first[writer], *self._others.get(writer, ())):
                 yield self._allocations[bisect_right(self._starts, number) - 1], self._pieces[number]

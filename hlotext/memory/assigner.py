@@ -39,7 +39,7 @@ from hlotext.memory.values import Range, Value
 
 @attrs.frozen(eq=False)
 class Heap:
-    """One heap of temporaries: its memory space, what happened in it, and what came of it."""
+    """One heap of temporaries: its memory space, size and events."""
 
     memory_space: int
     bytes: int
@@ -49,7 +49,7 @@ class Heap:
 
     @property
     def events(self) -> tuple[HeapEvent, ...]:
-        """Its events as XLA's trace has them."""
+        """The events, as in XLA's heap trace."""
         return tuple(map(HeapEvent._make, self.event_rows))
 
 
@@ -66,7 +66,7 @@ class Result:
 
 
 class Opened:
-    """An allocation while it is being filled."""
+    """An allocation that is being filled."""
 
     __slots__ = ("allocation", "held", "last", "slices", "timeline", "values")
 
@@ -81,7 +81,7 @@ class Opened:
         """The last moment of what it holds."""
 
     def hold(self, value: Value) -> None:
-        """Takes a value that has a live range."""
+        """Adds a value, which must have a live range."""
         assert value.live_range is not None
         self.timeline.add(*value.live_range, len(self.values))
         self.last = max(self.last, value.live_range[1])
@@ -96,7 +96,7 @@ class Opened:
 
 
 class Assigner:
-    """Assigns the buffers of one module."""
+    """Assigns the buffers of a module."""
 
     def __init__(
         self,
@@ -133,7 +133,9 @@ class Assigner:
         self._donated = set(flow.aliases.values())
 
     def run(self) -> Result:
-        """Everything in XLA's order: what is global, the heaps, what is thread-local; then temporaries are joined."""
+        """Assigns all buffers in XLA's order: global ones, heaps, thread-local ones; then combines temporary
+        allocations.
+        """
         global_numbers, local_numbers = self._by_kind()
         assigned_before = self._assign_fast_space(global_numbers)
         self._place_heaps(self.run_all([n for n in global_numbers if n not in assigned_before]))
@@ -142,7 +144,7 @@ class Assigner:
         return Result(self._joined(), tuple(self._heaps))
 
     def run_all(self, numbers: Sequence[int]) -> list[int]:
-        """Assigns the buffers of what is global, and says which of them wait for the heap."""
+        """Assigns the global buffers among these, and returns the numbers of those that are left to the heap."""
         return [
             number
             for number in self._sorted(numbers)
@@ -510,7 +512,7 @@ def _on_sparse_core(value: Value) -> bool:
 
 
 def set_bytes(values: Iterable[Value], platform: Platform) -> None:
-    """Sets the own size of every value. Raises MemoryModelError for a shape of unknown size."""
+    """Sets the size of every value in bytes. Raises MemoryModelError for a shape of unknown size."""
     known: dict[tuple[object, int], int] = {}
     for value in values:
         shape = value.shape

@@ -51,7 +51,7 @@ else:
 
 @attrs.frozen(eq=False)
 class Model:
-    """The analyses behind a computed assignment."""
+    """Analyses behind a computed assignment."""
 
     flow: Dataflow
     schedule: Schedule
@@ -267,9 +267,9 @@ def assign(
 
 @fact
 def peak_bytes(module: Module) -> int:
-    """Bytes of main memory at the peak, as `assign(module).peak().bytes`, in a fraction of its time.
+    """Returns the bytes of main memory at the peak, as `assign(module).peak().bytes`, in a fraction of its time.
 
-    Nothing gets a place in a heap: of what lives there at once, no two share one. Raises MemoryModelError as `assign` does.
+    Heap offsets are not computed, since live bytes do not depend on them. Raises MemoryModelError as `assign` does.
     """
     backend, age = _backend(module, None, None), age_for(module)
     known = _assignments(module, backend, None, age)

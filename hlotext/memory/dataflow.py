@@ -29,7 +29,7 @@ _Walk = Generator[tuple[Computation, Sequence[Values]], Values, Values]
 
 @attrs.define(eq=False)
 class Dataflow:
-    """The values of a module, and where each is found."""
+    """The values of a module, and the positions of each."""
 
     module: Module
     parts: SubshapeCache
@@ -47,7 +47,7 @@ class Dataflow:
     """Computations applied to elements (reducers, comparators), and what those call: their memory is thread-local."""
 
     def value_at(self, instruction: Instruction, index: ShapeIndex = ()) -> Value | None:
-        """The value at a position; None if there is none. Raises KeyError for an instruction without memory."""
+        """Returns the value at a position, or None if there is none. Raises KeyError for an instruction without memory."""
         if not index:
             return self.at[instruction][0]
         place = self.parts.of(shape_of(instruction)).place.get(index)
@@ -55,7 +55,7 @@ class Dataflow:
 
 
 def aliased_outputs(module: Module) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
-    """The outputs aliased to parameters by the header (`input_output_alias`)."""
+    """Returns the outputs aliased to parameters by the header (`input_output_alias`)."""
     config = module.attributes.get("input_output_alias")
     if not isinstance(config, InputOutputAliasConfig):
         return {}
@@ -73,11 +73,11 @@ def analyse(
 ) -> Dataflow:
     """Finds the values of the entry and of all computations that it calls.
 
-    `aliases` replaces the header's output aliases. Without `with_uses` only what stands where is found: values have no
-    numbers, positions and uses then.
+    `aliases` replaces the header's output aliases. Without `with_uses`, only the values at each position are found,
+    without numbers, positions and uses.
 
-    Raises MemoryModelError for a computation that calls itself, an instruction without shape, and operands or called
-    computations whose shapes do not fit.
+    Raises MemoryModelError for recursion, an instruction without a shape, and operands or called computations with
+    mismatched shapes.
     """
     flow = Dataflow(module, SubshapeCache(), aliased_outputs(module) if aliases is None else aliases)
     builder = _Builder(flow)

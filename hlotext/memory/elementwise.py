@@ -19,7 +19,7 @@ _MOST_NESTED = 50
 
 
 class Elementwise:
-    """Answers for the instructions of one module, each body once."""
+    """Elementwise queries about the instructions of a module, cached per body."""
 
     def __init__(self) -> None:
         self._bodies: dict[Computation, bool] = {}
@@ -28,13 +28,13 @@ class Elementwise:
         self._depth = 0
 
     def heroes(self, body: Computation) -> dict[Instruction, Instruction]:
-        """The operation that decides how a fusion is emitted on GPU, for each of its results."""
+        """Returns the operation that determines how a fusion is emitted on GPU, for each of its results."""
         if body not in self._heroes:
             self._heroes[body] = {root: hero_of(root) for root in roots_of(body)}
         return self._heroes[body]
 
     def everywhere(self, instruction: Instruction) -> bool:
-        """True if an instruction is elementwise on all operands; a fusion where all that it runs is."""
+        """Returns True if an instruction is elementwise in all operands; for a fusion, if its whole body is."""
         opcode = instruction.opcode
         if opcode in _ALWAYS:
             return True
@@ -48,7 +48,7 @@ class Elementwise:
         return False
 
     def on(self, instruction: Instruction, number: int) -> bool:
-        """True if an instruction is elementwise on one of its operands."""
+        """Returns True if an instruction is elementwise in the operand at position `number`."""
         if instruction.opcode == "dynamic-update-slice":
             return number == 0
         if instruction.opcode != "fusion":
@@ -57,9 +57,10 @@ class Elementwise:
         return parameter is not None and self.from_parameter(parameter)
 
     def from_parameter(self, parameter: Instruction, tuples: bool = False) -> bool:
-        """True if all transitive uses of a parameter are elementwise on it; with `tuples` tuples are allowed.
+        """Returns True if all transitive uses of a parameter are elementwise in it; with `tuples`, tuples are allowed
+        too.
 
-        One walk over the body, in topological order (`AreTransitiveUsesElementwiseOrTuple`).
+        Visits the body once in topological order (`AreTransitiveUsesElementwiseOrTuple`).
         """
         key = parameter, tuples
         if key not in self._parameters:
@@ -84,10 +85,10 @@ class Elementwise:
         return True
 
     def to_result(self, parameter: Instruction, result: Instruction) -> bool:
-        """True if a parameter's value flows elementwise alone into one result of a body, or not into that one at all.
+        """Returns True if a parameter reaches one result of a body only through elementwise operations, or not at all.
 
-        On the way to other results a reduction or a bitcast may take what came elementwise so far: the loop that writes the
-        one result hands them each element as it comes to it.
+        On the way to other results, a reduction or a bitcast may consume values that were elementwise so far, since the
+        loop that writes this result produces them element by element.
         """
         body = parameter.computation
         if body is None:
@@ -123,7 +124,7 @@ class Elementwise:
 
 
 def parameter_of(fusion: Instruction, number: int) -> Instruction | None:
-    """The parameter of a fusion's body for one of its operands."""
+    """Returns the parameter of a fusion's body for the operand at position `number`, or None if there is none."""
     callees = fusion.called_computations
     if not callees:
         return None
@@ -143,6 +144,6 @@ def _maps_in_order(map_: Instruction) -> bool:
 
 
 def roots_of(body: Computation) -> tuple[Instruction, ...]:
-    """Outputs of a fusion's body: the operands of a tuple at its root, else the root."""
+    """Returns the outputs of a fusion's body: the operands of a root tuple, or else the root."""
     root = body.root
     return root.operands if root.opcode == "tuple" else (root,)

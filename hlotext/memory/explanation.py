@@ -17,7 +17,7 @@ from hlotext.memory.values import Range, Value
 
 @attrs.frozen
 class Sharer:
-    """A value in the same bytes."""
+    """A value that shares bytes with the explained one."""
 
     name: str
     live_range: Range | None
@@ -28,7 +28,7 @@ class Sharer:
 
 @attrs.frozen
 class Refusal:
-    """An operand over which the value was not written."""
+    """An operand that the value did not overwrite, and the reason."""
 
     name: str
     why: str
@@ -36,7 +36,7 @@ class Refusal:
 
 @attrs.frozen
 class BufferExplanation:
-    """The memory of one value."""
+    """Explanation of the memory of one value."""
 
     name: str
     shape: str
@@ -56,10 +56,10 @@ class BufferExplanation:
 
 
 def explain(assignment: Assignment, name: str) -> tuple[BufferExplanation, ...]:
-    """The memory of every value that an instruction of that name defines.
+    """Explains the memory of every value that an instruction defines, given its name.
 
-    Raises MemoryModelError for a name that is not there, or one that defines nothing (such as a bitcast), and for an
-    assignment that was read and not computed.
+    Raises MemoryModelError for an unknown name, for an instruction that defines no value (such as a bitcast), and for
+    an assignment that was read from files.
     """
     model = assignment.model
     if model is None:

@@ -34,7 +34,9 @@ _RESERVED = re.compile(
 
 @attrs.frozen
 class FastMemory:
-    """Bytes of XLA's allocation in the fast memory of a chip: `at_least` <= `estimate` <= `at_most`."""
+    """Bounds and estimate of XLA's allocation in the fast memory of a chip, in bytes: `at_least` <= `estimate` <=
+    `at_most`.
+    """
 
     at_least: int
     estimate: int
@@ -42,7 +44,7 @@ class FastMemory:
 
     @property
     def is_exact(self) -> bool:
-        """True if the bounds meet."""
+        """True if both bounds are equal."""
         return self.at_least == self.at_most
 
     def __str__(self) -> str:
@@ -61,10 +63,10 @@ def fast_memory(
     estimate: int,
     capacity: int | None = None,
 ) -> FastMemory | None:
-    """The bounds; None if the chip has no fast memory, or the program uses none.
+    """Returns bounds on XLA's allocation in fast memory, or None if the chip has none or the program does not use it.
 
-    `estimate` is the total of places that were found otherwise; it is clamped to the bounds. `capacity` is the most that the
-    chip has, where it is known: a compiled program fits.
+    `estimate` is an estimate from other sources, which is clamped to the bounds. `capacity` is that of the chip, if
+    known, since a compiled program fits.
     """
     if platform.fast_space is None:
         return None

@@ -29,7 +29,7 @@ _FEW = 12
 
 
 class FreeSpace:
-    """Chunks of bytes over moments of time; they begin and end at aligned offsets."""
+    """Occupied bytes over time, for finding free space. Chunks begin and end at aligned offsets."""
 
     def __init__(self, moments: int) -> None:
         self._shift = max(_LEAST_SHIFT, (max(1, moments) - 1).bit_length() - _BLOCKS_SHIFT)
@@ -39,7 +39,7 @@ class FreeSpace:
         self._union: dict[int, array[int]] = {}
 
     def reserve(self, first: int, last: int, begin: int, end: int) -> None:
-        """Takes the bytes from `begin` to before `end` from the moment `first` to `last`."""
+        """Reserves the bytes from `begin` (inclusive) to `end` (exclusive) at the times `first` to `last` (inclusive)."""
         low, high = first >> self._shift, last >> self._shift
         inner_low, inner_high = self._inside(first, last)
         for block in range(inner_low, inner_high + 1):
@@ -87,14 +87,16 @@ class FreeSpace:
         return (first + size - 1) >> shift, ((last + 1) >> shift) - 1
 
     def best_fit(self, times: list[tuple[int, int]], size: int) -> int:
-        """Offset of the smallest gap with enough bytes at all these times; the lowest of equal ones.
+        """Returns the offset of the smallest gap of at least `size` bytes at all these times; the lowest of equal gaps.
 
-        The end of the occupied space if no gap is large enough.
+        Returns the end of the occupied space if no gap is large enough.
         """
         return _smallest(self._taken(times), size)
 
     def stair(self, steps: Iterable[tuple[list[tuple[int, int]], int, int]]) -> int:
-        """The lowest place for what takes its parts at different times: times, offset in it and size of each part."""
+        """Returns the lowest offset for a chunk whose parts are live at different times: (times, offset in the chunk,
+        size).
+        """
         refused: list[tuple[int, int]] = []
         for times, offset, size in steps:
             ends = self._taken(times).tolist()

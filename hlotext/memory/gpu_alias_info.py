@@ -22,7 +22,7 @@ _ROW_BOUND, _COLUMN_BOUND, _BATCH_BOUND = 1024 * 16, 32 * 128, 8
 def gpu_hint(
     elementwise: Elementwise, operand: Instruction, user: Instruction, index: ShapeIndex
 ) -> bool | None:
-    """The GPU back end's word; None leaves it to the general rules."""
+    """Returns whether the GPU backend lets `user` overwrite `operand`, or None to apply the general rules."""
     if user.opcode in _OWN_ELEMENT:
         operands = user.operands
         return len(operands) == 1 or (

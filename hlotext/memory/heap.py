@@ -25,7 +25,7 @@ EventKind = Literal["alloc", "free", "share"]
 
 
 class HeapEvent(NamedTuple):
-    """One event of a heap, as XLA's trace has it."""
+    """An event of a heap, as in XLA's heap trace."""
 
     kind: EventKind
     value: Value
@@ -37,7 +37,7 @@ EventRow = tuple[EventKind, Value, Value | None]
 
 
 class Interval:
-    """The life of one value in a heap, in ticks: an alloc, a share and a free of anything that is not empty is one each."""
+    """The lifetime of one value in a heap, in ticks. Each event on a value that is not empty is a tick."""
 
     __slots__ = ("members", "pieces", "size", "start", "stop", "value")
 
@@ -54,7 +54,7 @@ class Interval:
 
 @attrs.frozen(eq=False)
 class HeapBuffers:
-    """The buffers of a module by number, and their sizes."""
+    """The buffers of a module by number, with their sizes."""
 
     members: Sequence[Buffer]
     sizes: Sequence[int]
@@ -64,7 +64,7 @@ class HeapBuffers:
 
 @attrs.frozen(eq=False)
 class Simulation:
-    """Events of a heap: allocations, frees and sharing, before placement."""
+    """Events of a heap, before offsets are assigned: allocations, frees and sharing."""
 
     event_rows: Sequence[EventRow]
     intervals: Sequence[Interval]
@@ -80,7 +80,7 @@ class Simulation:
 
 @attrs.frozen(eq=False)
 class HeapResult:
-    """The result of a heap."""
+    """Size of a heap and offsets of its values."""
 
     bytes: int
     chunks: Mapping[Value, tuple[int, int]]
@@ -88,10 +88,11 @@ class HeapResult:
 
 
 def simulate(values: Sequence[Value], buffers: HeapBuffers, flow: Dataflow, sharing: Sharing) -> Simulation:
-    """Walks the time line: at each moment values are defined, by (start, end, number), then those are freed that end.
+    """Simulates a heap over the schedule: at each time, values are defined, in order of (start, end, number), then
+    ended ones freed.
 
-    A value of a buffer that has a place shares it. One that is alone in its buffer may take over the place of an operand
-    that ends at this very moment and is alone in its buffer too, where its instruction may write over it.
+    A value shares the chunk of its buffer. A value alone in its buffer may take over the chunk of an operand that ends
+    at that time and is alone in its buffer, if its instruction may overwrite the operand.
     """
     rows = sorted((v.live_range[0], v.live_range[1], v.number, v) for v in values if v.live_range is not None)
     ends: dict[int, dict[Value, None]] = {}
@@ -190,7 +191,9 @@ def _ending(
 
 
 def place_by_size(simulation: Simulation, alignment: int) -> HeapResult:
-    """`SPATIAL` and `TEMPORAL`, the smaller of both: largest first, or longest first, into the smallest gap that fits."""
+    """Assigns offsets by best fit, largest first (`SPATIAL`) and longest first (`TEMPORAL`), and returns the smaller
+    heap.
+    """
     order = sorted(simulation.intervals, key=_by_size)
     return _best_of_two(order, _least(simulation, alignment), _placer(simulation, alignment))[1]
 
@@ -206,9 +209,9 @@ def _best_of_two(by_size: list[Interval], least: int, place: _Place) -> tuple[He
 
 
 def place_repaired(simulation: Simulation, alignment: int) -> HeapResult:
-    """`place_by_size`, then again and again with what did not fit below the best result so far placed first.
+    """Assigns offsets by `place_by_size`, then repeatedly with the value that exceeded the best result placed first.
 
-    For memory that a compiler filled by a search of its own, which comes near to what lives at most.
+    For memory that a compiler filled by a search of its own, which comes close to the maximum of live bytes.
     """
     place, least = _placer(simulation, alignment), _least(simulation, alignment)
     order = sorted(simulation.intervals, key=_by_size)
@@ -232,9 +235,9 @@ def place_repaired(simulation: Simulation, alignment: int) -> HeapResult:
 
 
 def side_by_side(simulation: Simulation, alignment: int) -> HeapResult:
-    """A place of its own for each, for those who ask what lives, not where: offsets and the sum mean nothing.
+    """Gives each value memory of its own, for queries of live bytes only: offsets and the total are meaningless.
 
-    Where together they need more than any memory has, it is `place_by_size` that says whether they do.
+    Uses `place_by_size` if the total would exceed any memory.
     """
     chunks: dict[Value, tuple[int, int]] = dict.fromkeys(simulation.empty, (0, 0))
     end = 0
@@ -370,9 +373,10 @@ def _pieces(interval: Interval) -> list[tuple[list[tuple[int, int]], int, int]]:
 
 
 def place_by_time(simulation: Simulation, alignment: int) -> HeapResult:
-    """`FAST_MERGE`: in the order of their starts, each into the smallest free chunk that fits; freed chunks merge.
+    """Assigns offsets in order of start times, each to the smallest free chunk that fits; freed chunks merge
+    (`FAST_MERGE`).
 
-    The padding in front of an aligned offset belongs to the chunk.
+    Padding before an aligned offset belongs to the chunk.
     """
     chunks: dict[Value, tuple[int, int]] = dict.fromkeys(simulation.empty, (0, 0))
     free = _FreeChunks(alignment)

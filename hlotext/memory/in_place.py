@@ -14,7 +14,7 @@ from hlotext.memory.value_sets import shape_of, writes_in_place
 
 
 class Pair(NamedTuple):
-    """An operand, or a part of it, that shares memory with a part of the result."""
+    """A subshape of an operand that shares memory with a subshape of the result."""
 
     operand_number: int
     operand_index: ShapeIndex
@@ -32,7 +32,7 @@ _NVSHMEM = "NVSHMEM"
 
 
 class InPlacePairs:
-    """Finds the pairs of instructions."""
+    """Finds the operands that instructions update in place."""
 
     def __init__(self, no_ops: frozenset[str] = NO_OPS) -> None:
         self._no_ops = no_ops
@@ -43,7 +43,7 @@ class InPlacePairs:
         self._stated: dict[int, tuple[OutputToOperandAliasing, tuple[Pair, ...]]] = {}
 
     def of(self, instruction: Instruction) -> tuple[Pair, ...]:
-        """The pairs of an instruction, what it says itself (`output_to_operand_aliasing`) last."""
+        """Returns the in-place pairs of an instruction, those of `output_to_operand_aliasing` last."""
         opcode = instruction._head.opcode
         rule = _RULES.get(opcode)
         if rule is not None:

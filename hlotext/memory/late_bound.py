@@ -18,7 +18,7 @@ from hlotext.semantics.infer.shapes import compatible
 
 
 def is_bound_at_start(start: Instruction) -> bool:
-    """True for an async-start that binds all operands and the result, as most do; no other of the operation matters then."""
+    """Returns True for an async-start that binds all operands and the result, as most do."""
     body = start.called_computations[0] if start.called_computations else None
     return (
         body is None
@@ -28,7 +28,9 @@ def is_bound_at_start(start: Instruction) -> bool:
 
 
 def is_bound(instruction: Instruction, body: Computation) -> bool:
-    """True if a start, update or done has all parameters and the result of the body (`AreOperandsAndOutputFullyBound`)."""
+    """Returns True if a start, update or done binds all parameters and the result of the body
+    (`AreOperandsAndOutputFullyBound`).
+    """
     is_done = instruction.opcode == "async-done"
     state = shape_of(instruction.operands[0] if is_done else instruction).tuple_shapes
     if len(state) < 2:
@@ -40,7 +42,7 @@ def is_bound(instruction: Instruction, body: Computation) -> bool:
 
 @attrs.define(eq=False)
 class LateBound:
-    """One such operation, as far as it was walked."""
+    """An asynchronous operation that binds operands or its result after the start, as far as it was visited."""
 
     start: Instruction
     members: list[Instruction] = attrs.field(factory=list)
@@ -52,17 +54,18 @@ class LateBound:
 
     @property
     def body(self) -> Computation:
-        """The computation that runs."""
+        """The computation that the operation runs."""
         return self.start.called_computations[0]
 
     def take(self, member: Instruction, operands: Sequence[Values]) -> None:
-        """Adds the next of the operation, with what it binds."""
+        """Adds the next instruction of the operation, with the operands that it binds."""
         self.members.append(member)
         self.operands += operands
         self._taken[member] = len(self.operands)
 
     def values(self, member: Instruction, table: SubshapeCache, new: Values) -> Values:
-        """Values of a member, with `new` for tuples and contexts: operands as bound, the result from the body.
+        """Returns the values of a member, with `new` for tuples and contexts: operands as bound, the result from the
+        body.
 
         A part of the result that is not bound yet, or whose body was not visited yet, has no value.
         """

@@ -17,7 +17,7 @@ from hlotext.memory.values import Value
 
 @attrs.frozen(eq=False)
 class LiveRanges:
-    """Module-level results of `find_live_ranges`; the ranges themselves are in `Value.live_range`."""
+    """Module-level results of `find_live_ranges`; the live ranges themselves are in `Value.live_range`."""
 
     ends: Mapping[Value, tuple[Instruction, ShapeIndex]]
     """The position that determines the end of a value's live range, if it is not the definition.
@@ -26,20 +26,22 @@ class LiveRanges:
     """
 
     def end_of(self, value: Value) -> tuple[Instruction | None, ShapeIndex]:
-        """The last position of a value in time."""
+        """Returns the position of a value that ends its live range."""
         return self.ends.get(value, (value.instruction, value.index))
 
 
 def find_live_ranges(
     flow: Dataflow, schedule: Schedule, buffers: Iterable[Buffer], *, async_results_begin_late: bool = False
 ) -> LiveRanges:
-    """Sets `live_range` of every value on the schedule.
+    """Sets the `live_range` of every value on the schedule.
 
-    From its definition (parameters: from the start of their computation) to its last position or use; a root is live to the
-    end of its computation, an entry parameter without aliased output to the end of the module. Values of one buffer follow
-    each other without overlap. With `async_results_begin_late` the result of an asynchronous body begins with its
-    async-start, as in XLA since 2026-09-18, not with the instruction of the body, which stands before that on the time
-    line; and the async-done is then the position that ends it, so that what takes the result may be written over it.
+    A value is live from its definition (a parameter from the start of its computation) to its last position or use; a
+    root to the end of its computation, and an entry parameter without an aliased output to the end of the module.
+    Values of one buffer follow each other without overlap.
+
+    With `async_results_begin_late`, as in XLA since 2026-09-18, the result of an asynchronous body starts at its
+    async-start, rather than at the earlier instruction of the body, and ends at the async-done, so that a user of the
+    result may overwrite it.
     """
     times, spans, end_of_all = schedule.times, schedule.spans, schedule.end
     ends: dict[Value, tuple[Instruction, ShapeIndex]] = {}

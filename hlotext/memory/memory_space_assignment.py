@@ -22,10 +22,11 @@ _JOINS_SLICES = "ConcatBitcast"
 
 
 def trace_of_fast_space(values: Iterable[Value], flow: Dataflow, schedule: Schedule) -> list[EventRow]:
-    """The events as XLA's trace has them: each value from its definition to its last use. Inferred.
+    """Returns the heap events of fast memory as in XLA's trace: each value from its definition to its last use.
+    Inferred.
 
-    A value that nothing uses has none. One that a conditional uses last lives until the branches begin, and in each
-    branch to its last use there.
+    Unused values have no events. A value last used by a conditional is live until the branches start, and in each
+    branch until its last use there.
     """
     rows: list[tuple[int, int, int, Value]] = []
     for value in values:
@@ -40,7 +41,7 @@ def trace_of_fast_space(values: Iterable[Value], flow: Dataflow, schedule: Sched
 
 
 def with_slices_in_place(simulation: Simulation, flow: Dataflow) -> Simulation:
-    """The simulation with the slices of each prefetch as parts of the resulting array.
+    """Returns the simulation with the slices of each prefetch as parts of the array that they are joined to.
 
     Joining copies nothing: the slices are contiguous, each live from its own start, in the memory of the array.
     """
@@ -64,7 +65,9 @@ def with_slices_in_place(simulation: Simulation, flow: Dataflow) -> Simulation:
 
 
 def with_results_over_operands(simulation: Simulation, flow: Dataflow) -> Simulation:
-    """The simulation with results placed over the operands that they overwrite by the compiler's configuration."""
+    """Returns the simulation with results in the memory of operands that they overwrite according to the backend
+    config.
+    """
     at = {interval.value: interval for interval in simulation.intervals}
     over: dict[Interval, Interval] = {}
     for value, interval in at.items():
@@ -95,9 +98,9 @@ _INDICES = re.compile(r'"indices":\["([0-9]{1,9})","([0-9]{1,9})"\]')
 
 
 def written_over(instruction: Instruction) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Operands and parts of the result that a fusion's configuration says are one buffer.
+    """Yields the pairs of operand number and result index that share a buffer according to a fusion's backend config.
 
-    Results are numbered there by leaf, after the operands. Inferred from what the compiler wrote.
+    The config numbers the leaves of the result after the operands. Inferred from the compiler's output.
     """
     if instruction._head.opcode != "fusion":
         return
@@ -122,7 +125,7 @@ def _aliasing_operands(config: str) -> tuple[tuple[int, int], ...]:
 
 
 def is_joined(instruction: Instruction) -> bool:
-    """True if an instruction makes one array of the slices of a prefetch, which copies nothing."""
+    """Returns True if an instruction joins the slices of a prefetch into one array, which copies nothing."""
     return (
         instruction._head.opcode == "custom-call"
         and instruction._attributes.get("custom_call_target") == _JOINS_SLICES
@@ -142,9 +145,10 @@ def _with_joined(value: Value, flow: Dataflow) -> list[Value]:
 
 
 def stretches(value: Value, flow: Dataflow, schedule: Schedule) -> list[tuple[int, int]]:
-    """From when to when a value lives: to its last use, and in the branches of a conditional each to its own.
+    """Returns the time intervals in which a value is live: until its last use, separately for each branch of a
+    conditional.
 
-    A slice of a prefetch lives as long as the whole.
+    A slice of a prefetch is live as long as the whole array.
     """
     assert value.live_range is not None
     whole = _with_joined(value, flow)

@@ -19,7 +19,7 @@ _CANDIDATES = 6
 
 @attrs.frozen
 class Share:
-    """Total size of several allocations. Bytes are as exact as the message prints them."""
+    """Total size in bytes of several allocations listed in a message, rounded as in the message."""
 
     name: str
     """The op_name, or the shape; "" for those that the message does not name."""
@@ -30,7 +30,7 @@ class Share:
 
 
 def shares(message: Message, key: Callable[[ListedAllocation], str | None]) -> tuple[Share, ...]:
-    """The allocations that a message lists summed by `key`, the largest sum first.
+    """Sums the allocations that a message lists by `key`, largest sum first.
 
     >>> from hlotext.messages import Memory
     >>> rows = (ListedAllocation(8.0, op_name="a"), ListedAllocation(4.0, 3.0, op_name="a"), ListedAllocation(1.0))
@@ -55,7 +55,7 @@ def shares(message: Message, key: Callable[[ListedAllocation], str | None]) -> t
 
 @attrs.frozen
 class Saving:
-    """One change of the program and what it would save: an estimate."""
+    """A change of the program, and its estimated savings."""
 
     what: str
     """`donate 0, 1` or `rematerialize NAME`."""
@@ -68,9 +68,10 @@ class Saving:
 
 
 def savings(assignment: Assignment, memory_space: int = 0) -> tuple[Saving, ...]:
-    """Changes that would lower the peak: donated arguments, rematerialized temporaries. Best first.
+    """Returns changes that would lower the peak, best first: donating arguments and rematerializing temporaries.
 
-    Each is tried alone, with the module's own schedule. Raises MemoryModelError if the assignment was not computed.
+    Each is evaluated alone, with the module's own schedule. Raises MemoryModelError if the assignment was read from
+    files.
     """
     if assignment.model is None:
         raise MemoryModelError("the buffer assignment was read from files; it must be computed")
@@ -84,8 +85,9 @@ def savings(assignment: Assignment, memory_space: int = 0) -> tuple[Saving, ...]
 
 
 def not_estimated(assignment: Assignment, memory_space: int = 0) -> tuple[usage.LiveArray, ...]:
-    """Temporaries at the peak that `savings` knows no rematerialization of: what loops, calls and communication made. The
-    largest first.
+    """Returns the temporaries live at the peak for which `savings` cannot estimate rematerialization, largest first.
+
+    These are results of loops, calls and communication.
     """
     live = usage.live_arrays(assignment, memory_space, assignment.peak(memory_space).time)
     found = [one for one in _temporaries(live) if one.opcode in what_if.ONCE]

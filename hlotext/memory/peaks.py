@@ -51,17 +51,17 @@ class MemoryStatistics:
 
 
 def static_bytes(assignment: Assignment, memory_space: int) -> int:
-    """Bytes that parameters, constants and results hold from start to end."""
+    """Returns the bytes of parameters, constants and results in a memory space, which are live throughout."""
     return sum(a.bytes for a in assignment.allocations if a.memory_space == memory_space and a.is_static)
 
 
 def heap_bytes(assignment: Assignment, memory_space: int) -> int:
-    """Bytes of the temporaries' allocations, with what is fragmented."""
+    """Returns the bytes allocated for temporaries in a memory space, including fragmentation."""
     return sum(a.bytes for a in assignment.allocations if a.memory_space == memory_space and a.is_temporary)
 
 
 def live_in(allocation: Allocation, moments: int) -> list[int]:
-    """Bytes that live in an allocation at each moment; values at one place count once, also those that become one there."""
+    """Returns the live bytes of an allocation at each time. Values in the same slice count once."""
     ranges: dict[tuple[int, int], list[tuple[int, int]]] = {}
     begun = _begun(allocation)
     for value, offset, size in allocation.slices:
@@ -86,7 +86,7 @@ def live_in(allocation: Allocation, moments: int) -> list[int]:
 
 
 def live_bytes(assignment: Assignment, allocation: Allocation) -> list[int]:
-    """`live_in` of one of its allocations, computed once."""
+    """Returns `live_in` for an allocation of an assignment, cached."""
     known = assignment._live_bytes
     if allocation not in known:
         known[allocation] = live_in(allocation, len(assignment.schedule))
@@ -111,7 +111,7 @@ def _is_inside(places: Sequence[tuple[int, int]], offset: int, size: int) -> boo
 
 
 def timeline(assignment: Assignment, memory_space: int) -> list[int]:
-    """Live bytes at each moment: all of what is static, and of temporaries what lives. Computed once."""
+    """Returns the live bytes of a memory space at each time, including static allocations. Cached."""
     known = assignment._timelines.get(memory_space)
     if known is not None:
         return known
@@ -124,7 +124,7 @@ def timeline(assignment: Assignment, memory_space: int) -> list[int]:
 
 
 def peak(assignment: Assignment, memory_space: int) -> Peak:
-    """The first moment of most live bytes."""
+    """Returns the first time with the most live bytes in a memory space. Raises TypeError unless that is a number."""
     if not isinstance(memory_space, int):
         raise TypeError(f"a memory space is a number, 0 for main memory, not {memory_space!r}")
     line = timeline(assignment, memory_space)
@@ -136,9 +136,11 @@ def peak(assignment: Assignment, memory_space: int) -> Peak:
 
 
 def held_at_peak(assignment: Assignment) -> dict[Value, int]:
-    """Bytes of main memory at its peak by the value that they were set aside for: of those that share them the first written.
+    """Returns the bytes of main memory allocated at its peak, by value: of values that share memory, the one written
+    first.
 
-    A loop's state is in the memory of what the loop was given. What is static is held by the first of its largest values.
+    A loop's state is attributed to the values that enter the loop, and static memory to the first of its largest
+    values.
     """
     time = assignment.peak().time
     shared = assignment.shared_buffers
@@ -168,7 +170,7 @@ def _beginning(value: Value) -> tuple[bool, int, int]:
 
 
 def live_at(assignment: Assignment, memory_space: int, time: int) -> tuple[Value, ...]:
-    """The values of a memory space that live at a moment."""
+    """Returns the values of a memory space that are live at a time."""
     return tuple(
         value
         for value in assignment.values
@@ -182,7 +184,11 @@ def live_at(assignment: Assignment, memory_space: int, time: int) -> tuple[Value
 
 
 def xla_peak(assignment: Assignment) -> int | None:
-    """`ComputePeakMemory`: the largest value of each static allocation, and what the heaps' events add to it."""
+    """Returns XLA's peak (`ComputePeakMemory`): the largest value of each static allocation plus the peak of heap
+    events.
+
+    Returns None for an assignment that was read from files.
+    """
     platform = assignment.platform
     if not assignment.is_computed or platform is None:
         return None
@@ -224,14 +230,14 @@ def _changes(events: Sequence[EventRow]) -> list[int]:
 
 
 def run_bytes(assignment: Assignment) -> int:
-    """Bytes that a run takes as JAX's figures tell them: arguments, results in memory of their own, and temporaries."""
+    """Returns the bytes of a run by JAX's statistics: arguments, results without aliased ones, and known temporaries."""
     sums, _ = _by_use(assignment)
     temporary = sums["temp"] if _knows_temporaries(assignment) else 0
     return sums["argument"] + sums["output"] - sums["alias"] + temporary
 
 
 def statistics(assignment: Assignment) -> MemoryStatistics:
-    """Allocation bytes summed by use: arguments, outputs, aliases, temporaries (`CompiledMemoryStats`)."""
+    """Returns allocated bytes by use: arguments, outputs, aliases, temporaries (`CompiledMemoryStats`)."""
     sums, host = _by_use(assignment)
     return MemoryStatistics(
         argument_size_in_bytes=sums["argument"],

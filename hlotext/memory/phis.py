@@ -8,9 +8,10 @@ from hlotext.memory.values import Value
 
 
 def replaced(inputs: Mapping[Value, Sequence[Value]]) -> dict[Value, Value]:
-    """Replacement of each redundant phi, given the inputs of every phi.
+    """Returns the replacement of each redundant phi, given the inputs of every phi.
 
-    Redundant: all inputs but itself are one value, or only one non-phi value reaches it through phis.
+    A phi is redundant if all inputs other than itself are one value, or if only one non-phi value reaches it through
+    phis.
     """
     users: dict[Value, list[Value]] = {}
     for phi, given in inputs.items():

@@ -33,7 +33,7 @@ def _anything_may(_: Value) -> bool:
 
 @attrs.frozen
 class Platform:
-    """Buffer assignment rules of one back end."""
+    """Buffer assignment rules of a backend."""
 
     backend: Backend
     size_of: Callable[[Shape, int], int]
@@ -122,7 +122,7 @@ _TPU_CHIPS = {
 
 
 def table_alignment(chip: Chip) -> int:
-    """Bytes that a TPU rounds the table of a tuple up to."""
+    """Returns the alignment in bytes to which a TPU rounds up the pointer table of a tuple."""
     return _tpu_rules(chip).table_alignment
 
 
@@ -157,7 +157,7 @@ class _TpuSize:
 
 
 def rounded_up(number: int, multiple: int) -> int:
-    """The least multiple that is not smaller."""
+    """Returns the smallest multiple of `multiple` that is at least `number`."""
     return -(-number // multiple) * multiple
 
 
@@ -236,7 +236,7 @@ def _thread(instruction: Instruction) -> str:
 
 
 def tpu(chip: Chip, *, is_timed: bool = True) -> Platform:
-    """The rules of one TPU; `is_timed`: since `FAST_MERGE`, which packs memory space 6 by time (as libtpu's files)."""
+    """Returns the rules of a TPU. With `is_timed`, memory space 6 is packed by time, as libtpu does since `FAST_MERGE`."""
     rules, usable = _tpu_rules(chip), chip.usable_bytes(0)
     merged = max(0, usable - _LEFT_BY_MERGING) if usable is not None else None
     spaces = {0: 16384, 1: 4096, 2: 4, 3: 4096, 4: 512, 6: rules.sync_alignment, 8: 4}

@@ -25,7 +25,7 @@ _FEW = 4
 
 
 class ReusableAllocations:
-    """Free intervals of allocations. An interval extends to the end and start of its neighbours."""
+    """Index of allocations by their free time intervals."""
 
     def __init__(self, moments: int) -> None:
         self._moments = moments
@@ -43,13 +43,13 @@ class ReusableAllocations:
         self._latest = [-1] * (moments + 3)
 
     def add(self, allocation: int, ranges: list[Range], *, lives_out: bool) -> None:
-        """An allocation that holds values during these ranges, and perhaps a result of the module."""
+        """Adds an allocation that is occupied during these ranges; `lives_out` if it holds a result of the module."""
         end = self._moments + 1
         self._gaps[allocation] = [(-1, end, self._new(-1, end, allocation, False))]
         self.occupy(allocation, ranges, lives_out=lives_out)
 
     def occupy(self, allocation: int, ranges: list[Range], *, lives_out: bool) -> None:
-        """An allocation takes more values; without effect on one that was never added."""
+        """Marks further ranges of an allocation as occupied. Does nothing for an allocation that was not added."""
         gaps = self._gaps.get(allocation)
         if gaps is None:
             return
@@ -92,10 +92,11 @@ class ReusableAllocations:
     def candidates(
         self, first: int, last: int, before: Owners = None, after: Owners = None, *, may_live_out: bool = True
     ) -> Iterator[int]:
-        """Allocations with a gap around the moments from `first` to `last`, the last one made first.
+        """Yields the allocations that are free from `first` to `last`, most recently added first.
 
-        Of those that hold something up to `first` only `before`, of those that do from `last` on only `after`; None: all.
-        Without `may_live_out` none that holds a result of the module.
+        Of those occupied up to `first`, only those in `before` are included, and of those occupied from `last` on, only
+        those in `after`; None includes all. Without `may_live_out`, allocations that hold a result of the module are
+        excluded.
         """
         place, latest, longest = first + 2, self._latest, -1
         while place:
@@ -123,7 +124,7 @@ class ReusableAllocations:
 
 
 class LiveIntervals:
-    """The ranges of what an allocation holds, for the question which of them meet another."""
+    """The occupied ranges of an allocation, searchable by overlap."""
 
     __slots__ = ("_firsts", "_rows", "_span")
 
@@ -139,7 +140,7 @@ class LiveIntervals:
         self._span = max(self._span, last - first)
 
     def meeting(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-        """The rows (first, last, number) that share a moment with these."""
+        """Yields the rows (first, last, number) that overlap the times from `first` to `last`."""
         begin = bisect_left(self._firsts, first - self._span)
         end = bisect_right(self._firsts, last)
         for row in self._rows[begin:end]:

@@ -21,7 +21,7 @@ ENTERED = traits.RUNS_CALLEE
 
 @attrs.frozen(eq=False)
 class Schedule:
-    """When everything runs, in moments of one instruction each."""
+    """Flattened execution order of a module, with one time step per instruction."""
 
     instructions: tuple[Instruction, ...]
     """In the order of time: the number is the moment."""
@@ -35,20 +35,21 @@ class Schedule:
 
     @property
     def end(self) -> int:
-        """The moment after the last."""
+        """The time after the last instruction."""
         return len(self.instructions)
 
 
 def callees_in_time(instruction: Instruction) -> tuple[Computation, ...]:
-    """The computations that run before an instruction, in the order of time: a while's condition before its body."""
+    """Returns the computations that an instruction runs, in execution order: a while's condition before its body."""
     callees = instruction.called_computations
     return callees[::-1] if instruction.opcode == "while" else callees
 
 
 def flatten(module: Module, orders: Mapping[Computation, Sequence[Instruction]] | None = None) -> Schedule:
-    """The time line of a module; with `orders` these computations run in other orders than that of the text.
+    """Flattens the schedule of a module. `orders` replaces the instruction order of some computations.
 
-    Raises MemoryModelError for a computation that calls itself, and for no entry."""
+    Raises MemoryModelError for recursion, and for a module without an entry.
+    """
     if not module.computations or not len(module.entry):
         raise MemoryModelError(
             f"module {module.name} has no entry computation, so there is nothing to assign"

@@ -19,12 +19,12 @@ Hint = Callable[[Elementwise, Instruction, Instruction, ShapeIndex], "bool | Non
 
 
 def no_hint(_: Elementwise, __: Instruction, ___: Instruction, ____: ShapeIndex) -> bool | None:
-    """A back end without rules of its own, as CPU's."""
+    """Backend hint of a backend without rules of its own, such as CPU: always None."""
     return None
 
 
 class Sharing:
-    """Answers for one module."""
+    """Decides which operands the instructions of a module may overwrite."""
 
     def __init__(self, flow: Dataflow, pairs: InPlacePairs, hint: Hint) -> None:
         self._flow = flow
@@ -38,7 +38,7 @@ class Sharing:
     def may_share(
         self, operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex
     ) -> bool:
-        """True if `user` may write its result at `user_index` over `operand` at `operand_index`."""
+        """Returns True if `user` may write its result at `user_index` over `operand` at `operand_index`."""
         if operand.opcode == "constant":
             return False
         given, made = _subshape(operand, operand_index), _subshape(user, user_index)
@@ -70,7 +70,7 @@ class Sharing:
     def why_not(
         self, operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex
     ) -> str:
-        """Why `may_share` says no, in words; empty if it says yes."""
+        """Returns the reason why `may_share` is False, as a phrase; empty if it is True."""
         if self.may_share(operand, operand_index, user, user_index):
             return ""
         if user.opcode == "copy":
@@ -128,11 +128,11 @@ class Sharing:
         return self._elementwise.on(user, numbers[0])
 
     def forget_operands(self) -> None:
-        """Looks at operands anew: call it after an edit of instructions that have memory of their own."""
+        """Drops cached operands. Call it after editing instructions that have memory of their own."""
         self._asked = None
 
     def operand_numbers(self, user: Instruction) -> dict[Instruction, list[int]]:
-        """Operand numbers of each operand of an instruction. The last result is cached: one user is queried many times."""
+        """Returns the positions of each operand of an instruction. The last result is cached."""
         if self._asked is not user:
             self._asked, self._numbers = user, {}
             for number, operand in enumerate(user.operands):
@@ -156,7 +156,9 @@ class Sharing:
 
 
 def is_told_apart(pointwise: Instruction) -> bool:
-    """True if a rule of memory may look at which elementwise operation this is: powers on TPU, sums at the end of fusions."""
+    """Returns True if the rules may depend on the opcode of this elementwise operation: powers on TPU, roots of
+    fusions.
+    """
     return pointwise.opcode == "power" or pointwise.is_root
 
 

@@ -21,10 +21,10 @@ MOST = 8_000
 
 
 class Slots:
-    """Slots of fixed sizes and live ranges that are placed repeatedly, in different orders.
+    """Chunks of fixed sizes and live ranges that are placed repeatedly, in different orders.
 
-    Each goes into the smallest gap that fits, the lowest of equal ones, as `Occupancy.gap` has it. That structure is for any
-    number of places; this one keeps what is placed sorted by offset, so that a place asks for a few passes over short arrays.
+    Each is placed by best fit, at the lowest of equal gaps, as in `FreeSpace.best_fit`. Placed chunks are kept sorted
+    by offset in arrays, which is faster than `FreeSpace` for repeated placement.
     """
 
     def __init__(
@@ -39,7 +39,9 @@ class Slots:
         self._lives_few = lives <= _FEW * moments
 
     def place(self, order: Sequence[int], limit: int | None) -> tuple[int, dict[int, int]] | int:
-        """The bytes needed and the offset of each in this order; or the first one that reaches the limit."""
+        """Places the chunks in this order. Returns the total bytes and the offset of each, or the first chunk that
+        exceeds the limit.
+        """
         return self._place_few(order, limit) if self._lives_few else self._place_many(order, limit)
 
     def _place_few(self, order: Sequence[int], limit: int | None) -> tuple[int, dict[int, int]] | int:

@@ -9,7 +9,7 @@ ShapeIndex = tuple[int, ...]
 
 
 class Subshapes:
-    """The subshapes of one shape in pre-order, as `ShapeUtil::ForEachSubshape` visits them."""
+    """The subshapes of a shape in pre-order, as visited by `ShapeUtil::ForEachSubshape`."""
 
     __slots__ = ("children", "indices", "place", "shapes")
 
@@ -27,7 +27,7 @@ class Subshapes:
 
 
 class SubshapeCache:
-    """The parts of every shape of a module, each found once: a module has few distinct shapes."""
+    """Cache of the subshapes of a module's shapes."""
 
     __slots__ = ("_by_shape", "_known")
 

@@ -14,7 +14,7 @@ from hlotext.memory.assigner import Assigner, Opened
 
 
 class TimedAssigner(Assigner):
-    """Assigns the buffers of one module in the order of time."""
+    """Assigns the buffers of a module in order of their start times."""
 
     _held: list[tuple[int, int]]
     """Allocations of results that hold something: until when, and their number."""

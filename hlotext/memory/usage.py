@@ -67,7 +67,7 @@ class SpaceUsage:
 
     @property
     def static(self) -> int:
-        """Bytes that are live throughout: arguments, results and constants."""
+        """Bytes that are live throughout: arguments, results and constants, aliased bytes once."""
         return self.arguments + self.results + self.constants
 
     @property
@@ -213,18 +213,18 @@ _NAMES: Mapping[str, Mapping[int, str]] = {
 
 
 def memory_space_name(backend: Backend | None, memory_space: int) -> str:
-    """Common name of a memory space on a platform; `S(4)`, as in the text, if it has none."""
+    """Returns the common name of a memory space on a platform, or `S(4)`, as in HLO text, if it has none."""
     names = _NAMES.get(backend.value, {}) if backend is not None else {}
     return names.get(memory_space, f"S({memory_space})" if memory_space else "memory")
 
 
 def space_name(assignment: Assignment, memory_space: int) -> str:
-    """Common name of a memory space of a module."""
+    """Returns the common name of a memory space of an assignment."""
     return memory_space_name(assignment.backend, memory_space)
 
 
 def fast_memory_text(assignment: Assignment) -> tuple[str, str] | None:
-    """Name of the chip's fast memory, and a text with its total and what that includes; None if unknown."""
+    """Returns the name of the chip's fast memory, and a description of its usage; None if unknown."""
     found, platform = assignment.fast_memory, assignment.platform
     if found is None or platform is None or platform.fast_space is None:
         return None
@@ -249,7 +249,7 @@ def excess_text(assignment: Assignment, memory_space: int = 0) -> str:
 
 
 def space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
-    """Use of a memory space. Cached on the assignment."""
+    """Returns the usage of a memory space. Cached on the assignment."""
     known = assignment._space_usages
     if memory_space not in known:
         known[memory_space] = _space_usage(assignment, memory_space)
@@ -286,7 +286,9 @@ def _name(place: Instruction | str) -> str:
 
 
 def moment(assignment: Assignment, place: str) -> int:
-    """The time in the schedule given by an instruction's name or a number. Raises MemoryModelError if there is none."""
+    """Returns the time in the schedule given by an instruction's name or a number. Raises MemoryModelError if there is
+    none.
+    """
     if place.isdecimal() and len(place) < 19:
         time = int(place)
         if time < len(assignment.schedule):
@@ -302,7 +304,7 @@ def moment(assignment: Assignment, place: str) -> int:
 
 
 def live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[LiveArray, ...]:
-    """Arrays live in a memory space at a time of the schedule, largest first. Shared memory is listed once.
+    """Returns the arrays live in a memory space at a time of the schedule, largest first. Shared memory is listed once.
 
     Static arrays are live throughout, whether or not their values are still needed. Cached on the assignment.
     """
@@ -331,14 +333,14 @@ def _live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[
 
 
 def temporaries(assignment: Assignment, memory_space: int) -> tuple[LiveArray, ...]:
-    """All temporaries of a memory space, whatever their live ranges, largest first within each allocation."""
+    """Returns all temporaries of a memory space, whatever their live ranges, largest first within each allocation."""
     return tuple(row for row, _ in placed_temporaries(assignment, memory_space))
 
 
 def placed_temporaries(
     assignment: Assignment, memory_space: int
 ) -> tuple[tuple[LiveArray, tuple[Allocation, Slice]], ...]:
-    """All temporaries of a memory space, each with its allocation and slice."""
+    """Returns all temporaries of a memory space, each with its allocation and slice."""
     describe = _Describer(assignment)
     return tuple(
         (describe.row(allocation, [piece], 0), (allocation, piece))
@@ -350,7 +352,7 @@ def placed_temporaries(
 
 
 def group_by(arrays: Iterable[LiveArray], by: By) -> tuple[LiveGroup, ...]:
-    """Live bytes by operation, scope, line or opcode, most first."""
+    """Sums live bytes by operation, scope, line or opcode, most first."""
     key = _KEYS[by]
     rows: dict[str, list[LiveArray]] = {}
     for array in arrays:

@@ -24,7 +24,7 @@ Passed = Callable[[ShapeIndex, Shape], "tuple[int, ShapeIndex] | None"]
 
 
 def shape_of(instruction: Instruction) -> Shape:
-    """The shape of an instruction. Raises MemoryModelError if it is not known."""
+    """Returns the shape of an instruction. Raises MemoryModelError if it is unknown."""
     shape = instruction._head.shape
     if shape is None:
         raise MemoryModelError(f"{instruction.name} has no shape, so its size is unknown")
@@ -32,7 +32,7 @@ def shape_of(instruction: Instruction) -> Shape:
 
 
 def operand_values(at: At, instruction: Instruction, number: int) -> Values:
-    """Values of an operand. Raises MemoryModelError if there are none."""
+    """Returns the values of the operand at position `number`. Raises MemoryModelError if there is none."""
     operands = instruction._operands
     found = at.get(operands[number]) if number < len(operands) else None
     if found is None:
@@ -41,14 +41,14 @@ def operand_values(at: At, instruction: Instruction, number: int) -> Values:
 
 
 def fitting(instruction: Instruction, parts: Subshapes, values: Values) -> Values:
-    """The values, which must be as many as the shape has parts. Raises MemoryModelError."""
+    """Returns the values if there is one per subshape, and raises MemoryModelError otherwise."""
     if len(values) != len(parts.indices):
         raise MemoryModelError(f"the shape of {instruction.name} does not match its operand's")
     return values
 
 
 def all_new(instruction: Instruction, parts: Subshapes) -> Values:
-    """A result with every part newly defined."""
+    """Returns newly defined values for all subshapes of a result."""
     name = instruction.name
     if len(parts.indices) == 1:
         return (Value(instruction, name, (), parts.shapes[0]),)
@@ -56,7 +56,7 @@ def all_new(instruction: Instruction, parts: Subshapes) -> Values:
 
 
 def plain(instruction: Instruction, opcode: str, parts: Subshapes, at: At, table: SubshapeCache) -> Values:
-    """The values of an instruction without control flow, given those of its operands."""
+    """Returns the values of an instruction without control flow, given those of its operands."""
     rule = _RULES.get(opcode)
     return all_new(instruction, parts) if rule is None else rule(instruction, parts, at, table)
 
@@ -190,7 +190,7 @@ def _collective_permute_start(
 
 
 def writes_in_place(permute: Instruction) -> bool:
-    """True if a collective-permute(-start) writes slices into its second operand."""
+    """Returns True if a collective-permute(-start) writes slices into its second operand."""
     return len(permute.operands) == 4 and "slice_sizes" in permute.attributes
 
 

@@ -148,5 +148,5 @@ def _rank(rank: dict[tuple[Instruction | str, ShapeIndex], int], use: Use) -> in
 
 
 def by_key(values: Iterable[Value]) -> dict[tuple[str, ShapeIndex, bool], Value]:
-    """Values by key."""
+    """Indexes values by `Value.key`."""
     return {value.key: value for value in values}

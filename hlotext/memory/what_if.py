@@ -420,7 +420,7 @@ def rematerialize(
     memory_space: int = 0,
     before: Assignment | None = None,
 ) -> WhatIf:
-    """Estimates the peak if a value, or several in turn, were recomputed after the peak instead of being kept live.
+    """Estimates the peak if a value, or several in turn, were recomputed after the peak instead of staying live.
 
     Its instruction is repeated before the first use after the peak, so its operands stay live until then. If that lowers
     the peak further, the instructions that produce the operands are repeated too, back to values that are live across the

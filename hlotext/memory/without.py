@@ -22,12 +22,12 @@ Written: TypeAlias = "Instruction | tuple[Instruction, ShapeIndex]"
 
 
 def peak_without(before: Assignment, shares: Mapping[Written, float], memory_space: int = 0) -> int:
-    """The peak if what these instructions write took less: of each the share of its bytes that would be gone.
+    """Estimates the peak in bytes if results took less memory; `shares` gives the saved fraction (0 to 1) of the bytes
+    of each.
 
-    An estimate: everything else stays where it is and lives as long. A place that several values have one after the other is
-    as small as the last one leaves it. In the memory of a result, what is there before, and not
-    changed in place into what becomes smaller, still needs room. The memory of an argument is the caller's: it falls only
-    with the argument itself, whatever else is written there once it is donated.
+    Everything else keeps its place and live range. A slice shared by several values in turn shrinks to the largest that
+    remains. In the memory of a result, values that are there earlier and are not updated in place into what becomes
+    smaller still need room. The memory of an argument belongs to the caller, and shrinks only with the argument itself.
     """
     line = before._timeline_arrays.get(memory_space)
     if line is None:
@@ -72,10 +72,10 @@ def peak_without(before: Assignment, shares: Mapping[Written, float], memory_spa
 
 
 def kept(before: Assignment, changed: Collection[Written], memory_space: int = 0) -> int:
-    """Bytes that stay whatever a repair saves which changes only what these instructions write.
+    """Returns the bytes that stay live whatever a repair of these instructions saves.
 
-    These are all arguments, all results in memory of their own, and all constants: of each of the three kinds unless one of
-    its values is changed.
+    These are the bytes of arguments, of results with memory of their own, and of constants. A kind is left out entirely
+    if any of its values is changed.
     """
     stays: dict[str, int] = {}
     changes = set()

@@ -34,7 +34,7 @@ from hlotext.ir.values.shape import Shape
 
 @attrs.frozen
 class OpcodeCount:
-    """Number of instructions of one kind."""
+    """Number of instructions with one label, such as an opcode."""
 
     opcode: str
     """With the kind of a fusion: `fusion kLoop`; with the target of a custom call; `async all-to-all`."""
@@ -47,7 +47,7 @@ class OpcodeCount:
 
 @attrs.frozen
 class CustomCall:
-    """The calls of one target."""
+    """The calls of one custom-call target."""
 
     target: str
     count: int
@@ -57,7 +57,7 @@ class CustomCall:
 
 @attrs.frozen
 class Configs:
-    """Number of instructions with texts that only the compiler or the profiler reads."""
+    """Number of instructions with text that only the compiler or the profiler reads, such as metadata."""
 
     backend_configs: int
     backend_config_bytes: int

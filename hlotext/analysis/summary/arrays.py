@@ -20,7 +20,9 @@ LABELLED = (traits.BINDS_OPERANDS - {"call"}) | {"custom-call"}
 
 
 def opcode_label(instruction: Instruction) -> str:
-    """The opcode, with the kind of a fusion, the target of a custom call, or what an `async-start` runs."""
+    """Returns the opcode with the kind of a fusion, the target of a custom call, or the operation inside an
+    `async-start`.
+    """
     opcode, attributes = instruction.opcode, instruction._attributes
     if opcode not in LABELLED:
         return opcode
@@ -34,7 +36,7 @@ def opcode_label(instruction: Instruction) -> str:
 
 @attrs.frozen
 class ArrayGroup:
-    """Arrays of one shape that instructions of one kind write for one place of the source program."""
+    """Arrays of one shape that instructions of one kind write for one source line."""
 
     name: str
     """The first instruction in the text that writes one."""
@@ -54,7 +56,7 @@ class ArrayGroup:
 
 @attrs.frozen
 class MemorySpace:
-    """Total of all writes to one memory space, simultaneous or not."""
+    """Total of all arrays written to one memory space, simultaneously or not."""
 
     memory_space: int
     written: Total
@@ -72,7 +74,7 @@ class Transfer:
 
 @attrs.define(eq=False)
 class Arrays:
-    """Arrays of one shape, kind and origin, counted while the module is walked over."""
+    """Counter of arrays of one shape, kind and origin."""
 
     count: int = 0
     first: str = ""
@@ -86,7 +88,7 @@ Counted: TypeAlias = Mapping[tuple[str, Shape, SourceLocation | None], Arrays]
 
 
 def array_groups(counted: Counted) -> tuple[ArrayGroup, ...]:
-    """All arrays, alike ones together; the largest first."""
+    """Returns the arrays grouped by shape, kind and origin, largest first."""
     found = []
     for (label, array, place), row in counted.items():
         if (size := array_bytes(array)) is not None:
@@ -98,7 +100,7 @@ def array_groups(counted: Counted) -> tuple[ArrayGroup, ...]:
 
 @attrs.frozen
 class PaddedShape:
-    """The arrays of one shape, in any memory space."""
+    """All arrays of one shape, in any memory space."""
 
     shape: str
     """Without memory space."""
@@ -113,7 +115,7 @@ class PaddedShape:
 
 
 def most_padded(counted: Counted) -> tuple[PaddedShape, ...]:
-    """The shapes with padding, those with most of it first."""
+    """Returns the shapes with padding, by total padding, largest first."""
     first: dict[Shape, str] = {}
     counts: Counter[Shape] = Counter()
     for (_, array, _), row in counted.items():
@@ -132,7 +134,7 @@ def most_padded(counted: Counted) -> tuple[PaddedShape, ...]:
 
 
 def memory_spaces(counted: Counted) -> tuple[MemorySpace, ...]:
-    """Writes to each memory space, arguments included, in the order of their numbers."""
+    """Returns the total written to each memory space, including arguments, by number of the space."""
     totals: dict[int, Total] = {}
     for (_, array, _), row in counted.items():
         space = memory_space(array)
@@ -145,7 +147,9 @@ COPIES = traits.SLICES | traits.COPIES | {"dynamic-update-slice"}
 
 
 def moved_arrays(instruction: Instruction) -> Iterator[tuple[tuple[int, int], Shape]]:
-    """The arrays that a copy (`COPIES`, also asynchronous) takes from one memory space to another, and the two."""
+    """Yields the arrays that a copy (`COPIES`, or asynchronous) moves between memory spaces, with source and target
+    space.
+    """
     what = instruction.opcode
     if what == "async-start" and (wrapped := instruction.async_wrapped_instruction) is not None:
         what = wrapped.opcode
@@ -159,5 +163,5 @@ def moved_arrays(instruction: Instruction) -> Iterator[tuple[tuple[int, int], Sh
 
 
 def transfers(moved: Mapping[tuple[int, int], tuple[int, int]]) -> tuple[Transfer, ...]:
-    """Copies between memory spaces: from the number and the bytes of what went each way."""
+    """Creates the list of copies between memory spaces from their number and bytes by (source, target)."""
     return tuple(Transfer(*way, *moved[way]) for way in sorted(moved))

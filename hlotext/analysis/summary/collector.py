@@ -30,10 +30,10 @@ Origin: TypeAlias = int | tuple[str, int] | None
 
 @attrs.define(eq=False)
 class SummaryCollector:
-    """Counts collected on the walk. Dictionaries are in the order of the text.
+    """Statistics collected in one walk over a module. Dictionaries are in text order.
 
-    The walk goes backwards: XLA writes callers after callees, so each computation's use is known when it is visited. (The
-    last one visited is therefore the first in the text; dictionaries are reversed at the end.)
+    Visits computations backwards: XLA prints callers after callees, so the use of each computation is known when it is
+    visited.
     """
 
     module: Module
@@ -66,7 +66,7 @@ class SummaryCollector:
     """The place of each origin, and how many instructions have it."""
 
     def walk(self, calls: Calls | None) -> None:
-        """Visits every instruction once. Derives `stepped` from the calls that it adds, unless given."""
+        """Visits every instruction once. Derives `stepped` from the calls added to `calls`, unless given."""
         module, entry = self.module, self.module.entry
         following: set[Computation] = {entry}
         asynchronous: set[Computation] = set()
@@ -94,7 +94,7 @@ class SummaryCollector:
     # ---- what was found
 
     def arrays(self) -> dict[tuple[str, Shape, SourceLocation | None], Arrays]:
-        """All arrays that are memory of their own: the arguments of the entry, and what instructions write."""
+        """Returns all arrays with memory of their own: the arguments of the entry, and results of instructions."""
         found: dict[tuple[str, Shape, SourceLocation | None], Arrays] = {}
         for rows in (self.arguments, self.written):
             for (label, array, origin), row in rows.items():
@@ -106,7 +106,7 @@ class SummaryCollector:
         return found
 
     def written_bytes(self) -> tuple[dict[str, int], dict[SourceLocation | None, int]]:
-        """Allocated bytes of the arrays that are written outside fusions, by label and by place."""
+        """Returns the allocated bytes of arrays written outside fusions, by label and by source location."""
         labels: Counter[str] = Counter()
         places: Counter[SourceLocation | None] = Counter()
         for (label, array, origin), row in self.written.items():
@@ -116,7 +116,7 @@ class SummaryCollector:
         return labels, places
 
     def places(self) -> dict[SourceLocation, int]:
-        """Number of instructions by source location, those in fusions included."""
+        """Returns the number of instructions by source location, including those in fusions."""
         counts: Counter[SourceLocation] = Counter()
         for place, count in self._origins_of.values():
             if place is not None:
@@ -228,7 +228,7 @@ class SummaryCollector:
 
 
 def survey(module: Module) -> tuple[SummaryCollector, CallGraph]:
-    """Collects the counts of a module and its call graph."""
+    """Collects the statistics of a module and its call graph."""
     found, calls = SummaryCollector(module), Calls(module)
     found.walk(calls)
     graph = calls.graph()

@@ -25,7 +25,7 @@ from hlotext.ir.values.text import braced
 
 @attrs.frozen
 class Collective:
-    """One communication."""
+    """A collective or transfer, as plain values."""
 
     name: str
     """The instruction; for a wrapped asynchronous one its `async-start`."""
@@ -55,13 +55,13 @@ class Collective:
 
     @property
     def is_host_transfer(self) -> bool:
-        """See `Communication.is_host_transfer`."""
+        """True for a transfer between a device and its host."""
         return link_of(self.kind) is Interconnect.HOST
 
 
 @attrs.frozen
 class CollectiveGroup:
-    """Communications of one kind over the same groups."""
+    """Collectives of one kind over the same groups."""
 
     kind: str
     is_async: bool
@@ -84,7 +84,7 @@ class CollectiveGroup:
 
 @attrs.frozen
 class Named:
-    """Properties of the instruction that names a communication."""
+    """Properties of the instruction that names a communication in reports."""
 
     name: str
     is_sync: bool
@@ -94,7 +94,7 @@ class Named:
 
 @attrs.frozen
 class Begun:
-    """The part of a communication that its instruction shows."""
+    """Properties of a communication that its own instruction shows."""
 
     home: Computation
     named: Named
@@ -105,21 +105,21 @@ class Begun:
 
 
 def named(origins: SourceLocations, instruction: Instruction) -> Named:
-    """Properties of an instruction that may name a communication."""
+    """Returns the properties of an instruction that may name a communication."""
     metadata = instruction.metadata
     op_name = metadata.op_name if metadata is not None else ""
     return Named(instruction.name, is_sync(instruction), origins.place(instruction), op_name)
 
 
 def begun(origins: SourceLocations, home: Computation, instruction: Instruction) -> Begun:
-    """Properties of an instruction that starts a communication."""
+    """Returns the properties of an instruction that starts a communication."""
     channel_id = instruction.attributes.get("channel_id")
     is_first = chain_of(instruction) is not None and is_started(instruction)
     return Begun(home, named(origins, instruction), exchange(instruction), channel_id, is_first)
 
 
 def collective(graph: CallGraph, starts: Mapping[tuple[Computation, int], Named], one: Begun) -> Collective:
-    """A communication as JSON-serializable values. `starts` are the `async-start`s of the module, by position."""
+    """Converts a communication to plain values. `starts` are the `async-start`s of the module, by position."""
     around, found = surroundings(graph, one.home), one.exchange
     call, home = around.wrapping, around.computation
     start = starts[call.computation, call.place] if call is not None else one.named
@@ -148,7 +148,7 @@ def _groups_text(one: Exchange) -> str:
 
 
 def collective_groups(found: Iterable[Collective], graph: CallGraph) -> tuple[CollectiveGroup, ...]:
-    """The communications by kind and groups, those that move most first."""
+    """Groups collectives by kind and groups, most bytes first."""
     together: dict[tuple[object, ...], list[Collective]] = {}
     for one in found:
         key = one.kind, one.is_async, one.groups, one.group_count, one.group_size

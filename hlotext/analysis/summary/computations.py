@@ -13,7 +13,7 @@ from hlotext.ir.nodes.computation import Computation
 
 @attrs.frozen
 class ComputationUse:
-    """The computations of one use."""
+    """Number of computations with one role, and of their instructions."""
 
     use: str
     computations: int
@@ -21,7 +21,7 @@ class ComputationUse:
 
 
 def computation_uses(graph: CallGraph, sizes: Mapping[Computation, int]) -> tuple[ComputationUse, ...]:
-    """Number of computations of each use, and of their instructions."""
+    """Counts computations and their instructions by role, such as loop body or reducer."""
     computations: Counter[str] = Counter()
     instructions: Counter[str] = Counter()
     for computation, size in sizes.items():

@@ -27,7 +27,7 @@ _SHORT = PrintOptions(print_metadata=False, print_backend_config=False, print_or
 
 @attrs.frozen
 class Position:
-    """Position in the source text, counted from 1."""
+    """Position in the source text. Lines and columns start at 1."""
 
     line: int
     column: int
@@ -35,7 +35,7 @@ class Position:
 
 @attrs.frozen
 class Neighbour:
-    """An operand or user of the requested instruction."""
+    """An operand, user, parameter or caller, in short form."""
 
     name: str
     opcode: str
@@ -61,7 +61,7 @@ class Callee:
 
 @attrs.frozen
 class InstructionDetails:
-    """Everything about one instruction."""
+    """All details of an instruction, as plain values."""
 
     kind: str
     """`instruction`."""
@@ -103,7 +103,7 @@ class InstructionDetails:
 
 @attrs.frozen
 class ComputationDetails:
-    """Everything about one computation."""
+    """All details of a computation, as plain values."""
 
     kind: str
     """`computation`."""
@@ -122,7 +122,7 @@ class ComputationDetails:
 
 
 def neighbour(instruction: Instruction, positions: tuple[int, ...] = ()) -> Neighbour:
-    """The short form of an instruction."""
+    """Returns the short form of an instruction."""
     shape, home = instruction.shape, instruction.computation
     return Neighbour(
         _written_name(instruction),
@@ -144,7 +144,7 @@ def _written_name(instruction: Instruction) -> str:
 
 
 def instruction_details(graph: CallGraph, instruction: Instruction) -> InstructionDetails:
-    """Everything about one instruction of a module."""
+    """Collects the details of an instruction."""
     home, shape, span = instruction.computation, instruction.shape, instruction.span
     assert home is not None  # it was found in a module
     wrapped = instruction.async_wrapped_instruction
@@ -194,7 +194,7 @@ def _user(instruction: Instruction, user: Instruction) -> Neighbour:
 
 
 def computation_details(graph: CallGraph, computation: Computation) -> ComputationDetails:
-    """Everything about one computation of a module."""
+    """Collects the details of a computation."""
     module, opcodes = graph.module, Counter(map(opcode_label, computation))
     position = None
     if module.source is not None and computation._start >= 0:
@@ -217,12 +217,12 @@ def computation_details(graph: CallGraph, computation: Computation) -> Computati
 
 
 def short_text(computation: Computation) -> str:
-    """A computation's text in XLA's style, without metadata and backend configs."""
+    """Returns the text of a computation as XLA prints it, without metadata and backend configs."""
     return TextPrinter(_SHORT).computation(computation, is_entry=computation.is_entry)
 
 
 def attribute_texts(instruction: Instruction) -> dict[str, str]:
-    """Name and text of every attribute, and of every key of a backend config that is a JSON object."""
+    """Returns the text of every attribute by name, and of every key of a backend config that is a JSON object."""
     texts: dict[str, str] = {}
     for name, value in instruction.attributes.items():
         entries = _entries(value) if isinstance(value, BackendConfig) else None
@@ -242,7 +242,7 @@ def _entries(config: BackendConfig) -> dict[str, object] | None:
 
 
 def attribute_text(value: object, name: str) -> str:
-    """XLA's text of an attribute's value, names of computations and instructions with `%`."""
+    """Returns XLA's text of an attribute value, with names of computations and instructions preceded by `%`."""
     if isinstance(value, Computation | Instruction):
         return f"%{value.name}"
     if isinstance(value, tuple) and value and isinstance(value[0], Computation | Instruction):

@@ -15,7 +15,7 @@ from hlotext.ir.nodes.instruction import Instruction
 
 @attrs.frozen
 class Loop:
-    """One while."""
+    """A while loop, as plain values."""
 
     name: str
     computation: str
@@ -36,7 +36,7 @@ class Loop:
 
 @attrs.frozen
 class While:
-    """The part of a while that its instruction shows."""
+    """Properties of a while loop that its own instruction shows."""
 
     name: str
     home: Computation
@@ -51,7 +51,7 @@ class While:
 def while_loop(
     origins: SourceLocations, home: Computation, place: int, instruction: Instruction
 ) -> While | None:
-    """Properties of a while; None for one without a body."""
+    """Returns the properties of a while, or None if it has no body."""
     body, metadata = instruction.attributes.get("body"), instruction.metadata
     if body is None:
         return None
@@ -61,7 +61,7 @@ def while_loop(
 
 
 def loop(graph: CallGraph, sizes: Mapping[Computation, int], one: While) -> Loop:
-    """A while among the others. `sizes` are the numbers of instructions."""
+    """Converts a while loop to plain values. `sizes` are the numbers of instructions by computation."""
     around = graph.loop_call(one.home)
     return Loop(
         one.name,

@@ -12,7 +12,7 @@ from hlotext.analysis.origins import SourceLocation
 
 @attrs.frozen
 class SourceLine:
-    """Instructions from one line of the source program."""
+    """The instructions of one source line."""
 
     place: SourceLocation
     instructions: int
@@ -23,7 +23,7 @@ class SourceLine:
 
 @attrs.frozen
 class SourceFile:
-    """Instructions from one file of the source program."""
+    """The instructions of one source file."""
 
     file: str
     instructions: int
@@ -32,13 +32,13 @@ class SourceFile:
 def source_lines(
     instructions: Mapping[SourceLocation, int], written_bytes: Mapping[SourceLocation | None, int]
 ) -> tuple[SourceLine, ...]:
-    """The lines of the source program, those that write most first."""
+    """Returns the source lines with their instructions and written bytes, most bytes first."""
     found = [SourceLine(place, count, written_bytes.get(place, 0)) for place, count in instructions.items()]
     return tuple(sorted(found, key=lambda line: (-line.written_bytes, -line.instructions)))
 
 
 def source_files(lines: tuple[SourceLine, ...]) -> tuple[SourceFile, ...]:
-    """The files of the source program, those with the most instructions first."""
+    """Returns the source files with their numbers of instructions, most first."""
     counts: Counter[str] = Counter()
     for line in lines:
         counts[line.place.file] += line.instructions

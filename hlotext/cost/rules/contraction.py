@@ -66,9 +66,9 @@ def _convolution(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
 
 
 def convolution_flops(instruction: Instruction, lhs: Shape, rhs: Shape, result: Shape) -> int:
-    """Twice the products of an element of the input and one of the kernel (`GetConvolutionFlops`).
+    """Returns twice the number of input-kernel element pairs multiplied (`GetConvolutionFlops`).
 
-    Pairs that meet padding or the holes of a dilated operand do not count. Raises CannotCountError without `dim_labels`.
+    Pairs in padding or in the holes of a dilated operand do not count. Raises CannotCountError without `dim_labels`.
     """
     labels, window = (instruction.attributes.get(name) for name in ("dim_labels", "window"))
     if not isinstance(labels, ConvolutionDimensionNumbers):

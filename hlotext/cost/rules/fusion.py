@@ -61,7 +61,10 @@ def _has_more(read: tuple[int, ...], parameters: tuple[Instruction, ...], sizes:
 
 
 def without_handed_on(instruction: Instruction, work: OpCost) -> OpCost:
-    """The work of a fusion without what it hands on for a collective that is spread over several; others as they are."""
+    """Returns the cost of a fusion without data that it only passes on for a collective split over several fusions.
+
+    The cost of other fusions is returned unchanged.
+    """
     body = instruction.called_computations[0]
     chained = [inner for inner in body if inner.opcode in KINDS and chain_of(inner) is not None]
     if not chained:

@@ -30,14 +30,16 @@ def _dynamic_update_slice(instruction: Instruction, sizes: ShapeSizes) -> OpCost
 
 @rule("gather")
 def gather(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
-    """Reads the gathered elements, not the whole operand, and the indices; writes the result."""
+    """Counts the gathered elements, rather than the whole operand, and the indices as read, and the result as written."""
     size = sizes.of(instruction.shape)
     return OpCost(written=(size,), read=(size, sizes.operand(instruction.operands[1])), at_once=True)
 
 
 @rule("scatter")
 def scatter(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
-    """The updates are read, and as much of the arrays is read and written. The combiner runs once for each update."""
+    """Counts the updates as read, and as many bytes of the operands as read and written. The combiner runs once per
+    update.
+    """
     operands = instruction.operands
     count = (len(operands) - 1) // 2
     updates = [sizes.operand(operand) for operand in operands[count + 1 :]]

@@ -46,9 +46,9 @@ Touched = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def touched(fusion: Instruction, body: Computation, sizes: ShapeSizes) -> Touched:
-    """Bytes that a fusion writes and reads. Of a result that updates an operand only the update is written.
+    """Returns the bytes that a fusion writes and reads, counting only the update for a result that updates an operand.
 
-    As in XLA's analysis the two are taken to share their buffer, which is the memory planner's to decide.
+    As in XLA's analysis, such a result is assumed to share the operand's buffer, which buffer assignment decides.
     """
     chains = _Chains(body, sizes)
     written = list(sizes.leaves(fusion.shape))

@@ -31,7 +31,7 @@ class _Node:
 
 
 def breakdown_text(rows: Sequence[tuple[int, Value]], names: Names) -> str:
-    """The tree for these values (bytes, value)."""
+    """Returns the breakdown of peak memory by stack trace as text, for rows of (bytes, value)."""
     total = sum(size for size, _ in rows)
     root = _Node("")
     paths = _Paths(names)
@@ -106,7 +106,7 @@ class _Paths:
 
 
 def split_scope(text: str) -> tuple[str, ...]:
-    """`params['layer/fc'].weight` as params, layer, fc, weight; anything else stays as it is."""
+    """Splits a variable name: `params['layer/fc'].weight` into params, layer, fc, weight. Other text is returned whole."""
     match = _VARIABLE.match(text)
     if match is None:
         return (text,)

@@ -22,14 +22,15 @@ _PACKED = (".xz", ".gz", ".zst")
 
 
 def unpacked_name(path: Path) -> str:
-    """The name of a file without the ending that says how it is packed."""
+    """Returns the name of a file without the suffix of its compression."""
     return path.stem if path.suffix in _PACKED else path.name
 
 
 def find(place: str | os.PathLike[str]) -> Mapping[str, Path]:
-    """The files of one dump by suffix, the module's own text under `TEXT`; `place` is the folder or any of them.
+    """Returns the files of one module's dump by suffix, with the module text under `TEXT`; `place` is the folder or any
+    of them.
 
-    Raises MemoryModelError for a folder with several modules or none, InputError for what does not exist.
+    Raises MemoryModelError for a folder with several modules or none, and InputError if `place` does not exist.
     """
     path = Path(place)
     if path.is_dir():
@@ -78,5 +79,5 @@ def _beside(folder: Path, stem: str) -> Mapping[str, Path]:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, unpacked. Raises InputError."""
+    """Returns the decompressed text of a file. Raises InputError if it cannot be read."""
     return read_source(path).text

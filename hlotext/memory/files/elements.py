@@ -25,14 +25,14 @@ _Key = tuple[str, ShapeIndex, bool]
 
 
 def is_unwritten(instruction: Instruction) -> bool:
-    """True if the text has an instruction only as `BASE#I`."""
+    """Returns True if the text contains an instruction only as `BASE#I`."""
     return instruction.form is Form.COMPACT
 
 
 def elements(
     instructions: Mapping[str, Instruction], values: Sequence[ValueRecord], schedule: Sequence[str]
 ) -> dict[str, Instruction]:
-    """The get-tuple-element in the module for each of XLA's names that the text omits.
+    """Returns the get-tuple-element in the module for each name in XLA's files that the module text omits.
 
     Args:
         instructions: Instructions of the text, by name.

@@ -14,7 +14,9 @@ from hlotext.syntax.printing.xla_styles import TextPrinter
 
 
 class Names:
-    """The instructions of an assignment; op lines of a file replace those that the text lacks."""
+    """Names of an assignment's instructions in XLA's files, with op lines from these files for those not in the module
+    text.
+    """
 
     def __init__(self, assignment: Assignment) -> None:
         self._lines = assignment.lines
@@ -23,7 +25,7 @@ class Names:
         self._printer = TextPrinter(PrintOptions())
 
     def instruction(self, place: Instruction | str) -> Instruction | None:
-        """An instruction, or its op line from a file; None if only its name is known."""
+        """Returns an instruction, parsed from its op line in a file if necessary, or None if only its name is known."""
         if not isinstance(place, str):
             return place
         if place not in self._parsed:
@@ -31,7 +33,7 @@ class Names:
         return self._parsed[place]
 
     def name(self, place: Instruction | str) -> str:
-        """Name of an instruction in XLA's files."""
+        """Returns the name of an instruction in XLA's files."""
         if isinstance(place, str):
             return place
         return self._elements.get(place, place.name)
@@ -40,12 +42,12 @@ class Names:
         return value.instruction if value.instruction is not None else self.instruction(value.name)
 
     def is_tuple(self, place: Instruction | str) -> bool:
-        """True if an instruction's whole shape is a tuple, so that shape indices are printed."""
+        """Returns True if an instruction's shape is a tuple, so that shape indices are printed."""
         found = self.instruction(place)
         return found is not None and found.shape is not None and found.shape.is_tuple
 
     def reads_tuple(self, use: Use) -> bool:
-        """True if the operand of a use is a tuple."""
+        """Returns True if the operand of a use is a tuple."""
         user = use.instruction if use.instruction is not None else self.instruction(use.name)
         if user is None or not 0 <= use.operand_number < len(user.operands):
             return bool(use.operand_index)
@@ -55,7 +57,9 @@ class Names:
         return operand.shape is not None and operand.shape.is_tuple
 
     def line(self, value: Value) -> str:
-        """The instruction of a value printed alone, as XLA does: no ROOT, long constants cut."""
+        """Returns the op line of the instruction that defines a value, as XLA prints it: without ROOT, long constants
+        elided.
+        """
         instruction = value.instruction
         if instruction is None:
             return self._lines.get(value.name, value.name)
@@ -65,12 +69,12 @@ class Names:
         return self._printer.instruction(instruction, self._printer.names(home))
 
     def whole_shape(self, value: Value) -> Shape | None:
-        """The shape of the instruction that defines a value."""
+        """Returns the shape of the instruction that defines a value, or None if unknown."""
         instruction = self.of(value)
         return instruction.shape if instruction is not None else None
 
     def label(self, instruction: Instruction) -> str:
-        """Label of an instruction in the peak breakdown: its op_name, else its name."""
+        """Returns the label of an instruction in the peak breakdown: its op_name, or else its name."""
         metadata = instruction.metadata
         return metadata.op_name if metadata is not None and metadata.op_name else instruction.name
 

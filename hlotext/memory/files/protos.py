@@ -18,12 +18,13 @@ from hlotext.syntax.source.inputs import is_binary, read_data
 
 
 def from_proto(place: str | os.PathLike[str]) -> Assignment | None:
-    """Buffer assignment of an `HloProto`; None for a file of another kind.
+    """Reads the buffer assignment of an `HloProto`; returns None for a file of another kind.
 
-    Values, what shares memory, and allocations are XLA's. Live ranges, uses and positions are computed from the module,
-    since the proto has none, only the order of heap events.
+    Values, sharing and allocations are XLA's. Live ranges, uses and positions are computed from the module, since the
+    proto only has the order of heap events.
 
-    Raises MemoryModelError for a proto without a buffer assignment, ProtoError, InputError.
+    Raises MemoryModelError for a proto without a buffer assignment, ProtoError for an invalid proto, and InputError for
+    a file that cannot be read.
     """
     if os.path.isdir(place) or not os.path.exists(place):
         return None

@@ -63,7 +63,7 @@ class RangeRecords:
 
 @attrs.define
 class Notes:
-    """Lines that were not understood: kept, reported and skipped."""
+    """Notes on lines that were not understood and are skipped."""
 
     found: list[str] = attrs.field(factory=list)
     unread: list[str] = attrs.field(factory=list)
@@ -71,7 +71,7 @@ class Notes:
     _seen: set[str] = attrs.field(factory=set)
 
     def unknown(self, file: str, line: str) -> None:
-        """A line of no known form; of each file the first is said."""
+        """Records an unrecognized line. Only the first of each file is reported."""
         if file not in self._seen:
             self._seen.add(file)
             self.unread.append(file)
@@ -84,9 +84,9 @@ RANGES_HEAD = "HloLiveRange (max "
 
 
 def parted(text: str) -> tuple[str, str, str]:
-    """Splits one file with allocations, values and live ranges into the three files of newer releases.
+    """Splits one file with allocations, values and live ranges into the texts of the three files of newer releases.
 
-    Parts that it lacks are empty.
+    Missing parts are empty.
     """
     allocations, found, rest = _cut(text, VALUES_HEAD)
     if not found:
@@ -105,7 +105,7 @@ def _cut(text: str, head: str) -> tuple[str, str, str]:
 
 
 def read_allocations(text: str, notes: Notes) -> list[AllocationRecord]:
-    """`BufferAssignment::ToString`."""
+    """Parses the output of `BufferAssignment::ToString`."""
     found: list[AllocationRecord] = []
     for line in _lines(text):
         if line.startswith(" value: "):
@@ -151,7 +151,7 @@ def _allocation(line: str) -> AllocationRecord | None:
 
 
 def read_values(text: str, notes: Notes) -> list[ValueRecord]:
-    """`BufferAssignment::ValuesToString`."""
+    """Parses the output of `BufferAssignment::ValuesToString`."""
     found: list[ValueRecord] = []
     part = ""
     for line in _lines(text):
@@ -186,7 +186,7 @@ def read_values(text: str, notes: Notes) -> list[ValueRecord]:
 
 
 def read_ranges(text: str, notes: Notes) -> RangeRecords:
-    """`HloLiveRange::ToString`, but for the peak's breakdown, which follows from the rest."""
+    """Parses the output of `HloLiveRange::ToString`, except for the peak breakdown, which follows from the rest."""
     found = RangeRecords()
     part = ""
     for line in _lines(text):

@@ -18,7 +18,7 @@ _ROWS = 50
 
 
 def report_text(assignment: Assignment) -> str:
-    """The whole report."""
+    """Returns the contents of XLA's memory usage report."""
     by_space: dict[int, list[Allocation]] = {}
     for allocation in assignment.allocations:
         by_space.setdefault(allocation.memory_space, []).append(allocation)

@@ -16,7 +16,7 @@ SHORT = (
 
 @attrs.frozen
 class Short:
-    """One value as it is named."""
+    """The name of a value in XLA's files, in parts."""
 
     number: int
     name: str
@@ -30,7 +30,7 @@ class Short:
 
 
 def short_of(match: re.Match[str]) -> Short:
-    """Match of an expression around `SHORT`, as a value's name."""
+    """Converts a match of an expression around `SHORT` to the name of a value."""
     return Short(
         int(match["id"]),
         match["name"],
@@ -41,23 +41,23 @@ def short_of(match: re.Match[str]) -> Short:
 
 
 def index_of(text: str | None) -> ShapeIndex:
-    """`{1,0}` as a shape index; `()` for nothing. Raises ValueError for anything else."""
+    """Parses `{1,0}` as a shape index; None and empty text yield `()`. Raises ValueError for anything else."""
     return tuple([int(number) for number in text[1:-1].split(",") if number]) if text else ()
 
 
 def index_text(index: ShapeIndex) -> str:
-    """`{1,0}`."""
+    """Formats a shape index: `{1,0}`."""
     return f"{{{','.join(map(str, index))}}}"
 
 
 def short_text(value: Value, is_tuple: bool) -> str:
-    """XLA's name of a value; the index is shown if the instruction's whole shape is a tuple."""
+    """Returns XLA's name of a value, with the index if the instruction's shape is a tuple."""
     index = index_text(value.index) if is_tuple else ""
     return f"<{value.number} {value.name}{index}{' (phi)' if value.is_phi else ''} @{value.memory_space}>"
 
 
 def human_bytes(count: int) -> str:
-    """`12B`, `2.5KiB`, `1.25MiB` (`HumanReadableNumBytes`)."""
+    """Formats a number of bytes as XLA does: `12B`, `2.5KiB`, `1.25MiB` (`HumanReadableNumBytes`)."""
     if count < 1024:
         return f"{count}B"
     units = "KMGTPE"

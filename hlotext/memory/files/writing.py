@@ -148,7 +148,9 @@ def _bytes(value: Value) -> int:
 
 
 def peak_moment(living: list[Value], names: Names) -> int:
-    """XLA's peak by live ranges (`ComputePeakMemoryMoment`): every value counts the whole shape of its instruction."""
+    """Returns the time of XLA's peak by live ranges (`ComputePeakMemoryMoment`), where values count the whole shape of
+    their instruction.
+    """
     change: dict[int, list[int]] = {}
     for value in living:
         shape = names.whole_shape(value)
