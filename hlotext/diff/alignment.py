@@ -35,7 +35,7 @@ def differing(
     new: Mapping[hlo.Computation, int],
     settled: set[int],
 ) -> Pairs | None:
-    """The lines of two modules of one form that say different things; None for other modules.
+    """Returns the differing lines of two modules of equal structure; None for other modules.
 
     Args:
         structure: What numbered both.
@@ -77,9 +77,9 @@ def differing(
 
 
 def cost_the_same(old: hlo.Module, new: hlo.Module, pairs: Pairs) -> bool:
-    """True if costs and memory of two modules of one form are the same: what differs only computes each element otherwise.
+    """Returns True if two modules of equal structure have the same costs and memory.
 
-    What is checked is what their models look at; loops run as often as the loops in their places.
+    Checks what the models depend on; corresponding loops must have equal trip counts.
     """
     return (
         all(_is_as_costly(*pair) for pair in pairs)

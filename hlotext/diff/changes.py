@@ -216,7 +216,7 @@ _SAID = {"opcode", "loop"}
 
 
 def value_text(value: object) -> str:
-    """A value in HLO's notation, cut where it is long."""
+    """Formats a value in HLO notation, truncated if it is long."""
     text = attribute_text(value)
     return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."
 
@@ -226,7 +226,7 @@ _SHORT = 120
 
 
 def shape_parts(old: hlo.Shape | None, new: hlo.Shape | None) -> Iterator[Part]:
-    """Differences between two shapes."""
+    """Yields the differences between two shapes."""
     if old == new:
         return
     if old is None or new is None or old.is_tuple or new.is_tuple:

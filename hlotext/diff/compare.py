@@ -139,7 +139,11 @@ def _earlier_names(old: dumps.Step, new: dumps.Step) -> Mapping[str, str] | None
 
 
 def module_of(value: Any) -> hlo.Module:
-    """The module of a jax `Lowered` or `Compiled`, of text or bytes, a path, a step of a dump, or a module itself."""
+    """Converts a JAX `Lowered` or `Compiled`, text, bytes, a path, or a step of a dump to a module. Modules are
+    returned as is.
+
+    Raises TypeError for anything else, HloSyntaxError for invalid HLO, and InputError if a file cannot be read.
+    """
     if isinstance(value, hlo.Module):
         return value
     if isinstance(value, dumps.Step):

@@ -27,7 +27,7 @@ def moved_products(
     old: Graph,
     partner: Mapping[hlo.Instruction, hlo.Instruction],
 ) -> Iterator[tuple[hlo.Instruction, hlo.Instruction]]:
-    """Pairs of products without partners, new and old, whose numbers of runs differ; only where no other pair is possible.
+    """Yields pairs of unpaired products, new and old, with different execution counts, if no other pairing is possible.
 
     Args:
         left: The operations of the new module that are not paired.

@@ -66,7 +66,7 @@ _SWEEPS = (
 
 
 class Matching:
-    """The matching of what two modules have left over. Operations that only forward a value represent their source."""
+    """Matches the unpaired operations of two modules. Operations that only forward a value stand for its source."""
 
     def __init__(self, old: Graph, new: Graph, known: Mapping[hlo.Instruction, hlo.Instruction]) -> None:
         """Of two modules; `known` are the pairs, new to old, that are found already."""
@@ -80,7 +80,7 @@ class Matching:
         self._run()
 
     def partner(self, node: hlo.Instruction) -> hlo.Instruction | None:
-        """The old operation of a new one; None for an inserted one."""
+        """Returns the old operation that matches a new one, or None if it is new."""
         return self._pairs.get(node)
 
     # ---- finding
@@ -309,7 +309,7 @@ class Matching:
 
 
 def likeness(new: hlo.Instruction, old: hlo.Instruction) -> float:
-    """Similarity of two operations by themselves."""
+    """Returns the similarity of two operations, ignoring their neighbors. Higher is more similar."""
     weight = 0.0
     mine, theirs = base_opcode(new), base_opcode(old)
     if mine == theirs:

@@ -25,7 +25,7 @@ MOST_WEIGHED = 20_000
 
 
 class Pairing:
-    """The pairs of two modules."""
+    """Pairing of the operations of two modules."""
 
     def __init__(
         self, old: hlo.Module, new: hlo.Module, earlier_names: Mapping[str, str] | None = None

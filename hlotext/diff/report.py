@@ -19,7 +19,7 @@ _ANNOTATIONS = 50
 
 
 def figures(total: TotalChange) -> tuple[str, str]:
-    """The figures of both sides as text; `at least`, with the number of calls, where calls of unknown cost are left out."""
+    """Formats both values of a metric; as `at least`, with the number of calls, if calls of unknown cost are excluded."""
     old, new = (
         _figure(total, side, calls)
         for side, calls in zip((total.old, total.new), total.unknown_calls, strict=True)
@@ -35,7 +35,7 @@ def _figure(total: TotalChange, side: float | None, calls: int) -> str:
 
 
 def difference(total: TotalChange) -> str:
-    """Increase as text: `+1,024 B (+3.1 %)`; "" for no change."""
+    """Formats an increase: `+1,024 B (+3.1 %)`; empty for no change, `?` if unknown."""
     if total.difference is None:
         return "?"
     if not total.difference:
@@ -45,7 +45,7 @@ def difference(total: TotalChange) -> str:
 
 
 def summary(diff: Diff) -> str:
-    """One line: how many operations differ."""
+    """Returns the number of operations added, removed and changed, on one line."""
     if diff.is_equal:
         return "equal, ignoring names, ids, metadata and the order of independent operations"
     counts = diff.changes.counts()
@@ -53,30 +53,30 @@ def summary(diff: Diff) -> str:
 
 
 def platforms(found: tuple[str, str]) -> str:
-    """One line on modules for different platforms."""
+    """Returns a note on modules for different platforms, on one line."""
     return f"compiled for different platforms: {found[0]} -> {found[1]}"
 
 
 def totals(diff: Diff) -> list[TotalChange]:
-    """The figures of a summary, and the opcodes whose number changed."""
+    """Returns the metrics of a summary, then the opcodes whose number changed."""
     found = [diff.totals[name] for name in diff.totals.NAMES]
     return [*found, *(total for total in diff.totals.opcodes.values() if total.difference)]
 
 
 def different_totals(totals: Totals) -> list[TotalChange]:
-    """The figures that are known on both sides, and differ."""
+    """Returns the metrics that are known on both sides and differ."""
     return [total for name in Totals.NAMES if (total := totals[name]).difference]
 
 
 def equal_totals(totals: Totals) -> str:
-    """Names of the figures that are equal on both sides, and not zero."""
+    """Returns the names of the metrics that are equal on both sides and not zero."""
     return ", ".join(
         name.replace("_", " ") for name in Totals.NAMES if totals[name].difference == 0 and totals[name].old
     )
 
 
 def as_json(diff: Diff, crossed: Sequence[Violation] = ()) -> dict[str, Any]:
-    """Everything, as JSON values."""
+    """Converts a diff to a JSON object."""
     return {
         "version": 1,
         "old": diff.old.name,
@@ -120,7 +120,7 @@ def _change_json(diff: Diff, change: Change) -> dict[str, Any]:
 
 
 def markdown(diff: Diff, crossed: Sequence[Violation] = ()) -> str:
-    """A summary for a comment on a pull request."""
+    """Formats a diff as Markdown for a comment on a pull request."""
     md, code = escape.markdown, escape.markdown_code
     out = [f"### hlotext diff: {md(summary(diff))}", ""]
     if diff.platforms is not None:
@@ -148,7 +148,7 @@ def markdown(diff: Diff, crossed: Sequence[Violation] = ()) -> str:
 
 
 def github(diff: Diff, file: str, crossed: Sequence[Violation] = ()) -> str:
-    """Workflow commands of GitHub: an error for each bound that is crossed, a notice for each change, in the new file."""
+    """Formats a diff as GitHub workflow commands: an error per violated threshold, a notice per change in the new file."""
     out = [f"::error title=hlotext diff::{escape.github_data(str(one))}" for one in crossed]
     for change in list(diff.changes)[:_ANNOTATIONS]:
         place = (

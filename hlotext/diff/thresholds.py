@@ -30,7 +30,9 @@ _UNITS = {
 
 
 def amount(number: str, unit: str) -> float | None:
-    """An amount written as in `8_000` or `1.5 GiB`, in bytes if it has a unit; None if the unit is unknown."""
+    """Parses a number such as `8_000` or `1.5` with a unit such as `GiB`, in bytes if there is a unit; None if it is
+    unknown.
+    """
     scale = _UNITS.get(unit.removesuffix("B") or "B")
     return float(number.replace("_", "")) * scale if scale is not None else None
 

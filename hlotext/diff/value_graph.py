@@ -30,23 +30,25 @@ _HOPS = 10_000
 
 
 def base_opcode(instruction: hlo.Instruction) -> str:
-    """The opcode without what makes it asynchronous."""
+    """Returns the opcode without its asynchronous suffix."""
     return states.base_opcode(instruction.opcode)
 
 
 def family(opcode: str) -> str:
-    """Family of an opcode: opcodes that may replace each other without a change of meaning."""
+    """Returns the family of an opcode, whose members may replace each other without a change of meaning."""
     return "movement" if opcode in _MOVEMENT else "product" if opcode in _PRODUCTS else opcode
 
 
 def op_name(instruction: hlo.Instruction) -> str:
-    """The operation of the source program; "" if unknown."""
+    """Returns the op_name of an instruction; empty if absent."""
     metadata = instruction.metadata
     return "" if metadata is None else metadata.op_name
 
 
 class Graph:
-    """One module, seen that way. Everything is computed on first access and cached."""
+    """Data flow graph of a module, in which forwarding operations stand for the value they forward. Computed on access,
+    cached.
+    """
 
     def __init__(self, module: hlo.Module, opaque: Collection[hlo.Computation] = ()) -> None:
         """Of a module, or of it without computations that nobody wants to look into."""
@@ -72,7 +74,7 @@ class Graph:
     # ---- looking through
 
     def source(self, node: hlo.Instruction) -> hlo.Instruction:
-        """The operation whose value this is: itself, or what it passes on."""
+        """Returns the operation that computes a node's value: itself, or what it forwards."""
         found = self._sources.get(node)
         if found is not None:
             return found
@@ -138,17 +140,17 @@ class Graph:
         return callers[0].operands[number]
 
     def is_real(self, node: hlo.Instruction) -> bool:
-        """True if a node is an operation of its own, not one that passes a value on."""
+        """Returns True if a node computes a value rather than forwarding one."""
         return self.source(node) is node
 
     @functools.cached_property
     def real(self) -> list[hlo.Instruction]:
-        """The operations: the nodes that do not pass a value on, in their order."""
+        """The nodes that compute a value rather than forwarding one, in text order."""
         source = self.source
         return [node for node in self.nodes if source(node) is node]
 
     def inputs(self, node: hlo.Instruction) -> tuple[hlo.Instruction, ...]:
-        """The operations that a node reads."""
+        """Returns the operations that a node reads."""
         found = self._inputs.get(node)
         if found is None:
             sources = self._sources
@@ -167,8 +169,7 @@ class Graph:
         return found
 
     def core(self, node: hlo.Instruction) -> hlo.Instruction:
-        """The operation whose elements a node forwards, possibly in another form: through bitcasts, transposes,
-        conversions."""
+        """Returns the operation whose elements a node forwards, looking through bitcasts, transposes and conversions."""
         found = self._cores.get(node)
         if found is not None:
             return found
@@ -185,9 +186,8 @@ class Graph:
         return end
 
     def core_users(self, core: hlo.Instruction) -> list[tuple[hlo.Instruction, int]]:
-        """Users of an operation's elements in whatever form, with operand numbers; forms of it are not users.
-
-        `core` is one that `core` gives. Found for those that are asked for: mostly few are.
+        """Returns the users of an operation's elements in any form, with operand numbers; `core` must be a result of
+        `core`.
         """
         found = self._core_users.get(core)
         if found is None:
@@ -208,7 +208,7 @@ class Graph:
 
     @functools.cached_property
     def names(self) -> dict[str, hlo.Instruction]:
-        """The nodes by name; the first of a duplicate name."""
+        """Nodes by name; the first of several with the same name."""
         found: dict[str, hlo.Instruction] = {}
         for node in self.nodes:
             found.setdefault(node.name, node)

@@ -19,7 +19,7 @@ LEFT_OUT = traits.PROVENANCE | traits.CONTROL | traits.IDENTIFIERS | {"original_
 
 
 def names_nodes(value: Any) -> bool:
-    """True if an attribute names computations or instructions, which are compared by what they are."""
+    """Returns True if an attribute value refers to computations or instructions."""
     if isinstance(value, tuple) and value:
         value = value[0]
     return isinstance(value, hlo.Computation | hlo.Instruction)
@@ -35,7 +35,7 @@ class Said(NamedTuple):
 
 
 class ValueNumbering:
-    """Numbers for what operations and computations say."""
+    """Assigns equal numbers to equal operations and to equal computations."""
 
     def __init__(self) -> None:
         self._locals: dict[Hashable, int] = {}
@@ -51,7 +51,7 @@ class ValueNumbering:
         self._texts: dict[int, tuple[Any, Hashable]] = {}
 
     def local(self, node: hlo.Instruction) -> int:
-        """A number for opcode, shape with layout, attributes, parameter number and literal."""
+        """Returns a number for opcode, shape with layout, attributes, parameter number and literal."""
         return self._local(node)[0]
 
     def _local(self, node: hlo.Instruction) -> tuple[int, bool]:
@@ -72,7 +72,7 @@ class ValueNumbering:
         return known
 
     def loose(self, node: hlo.Instruction) -> int:
-        """A number for opcode, parameter number and how many operands there are."""
+        """Returns a number for opcode, parameter number and number of operands."""
         key = (node.opcode, len(node.operands), node.parameter_number)
         return self._loose.setdefault(key, len(self._loose))
 
@@ -92,7 +92,7 @@ class ValueNumbering:
         return tuple(found)
 
     def value(self, value: Any) -> Hashable:
-        """A text for a value of an attribute: equal values may have different classes in versions of a language."""
+        """Returns a text for an attribute value, equal for equal values of different classes."""
         known = self._texts.get(id(value))
         if known is not None and known[0] is value:
             return known[1]
@@ -105,10 +105,10 @@ class ValueNumbering:
         return node.parameter_number if literal is None else self.value(literal)
 
     def classes(self, module: hlo.Module, like: hlo.Module | None = None) -> dict[hlo.Computation, int]:
-        """A number for each computation: the same for those that hold the same, in the same order, and call the same.
+        """Returns a number for each computation, equal for computations with equal contents, order and callees.
 
-        A computation that calls nothing and has the text of the one in its place in `like`, a module that was asked before,
-        is known from that one.
+        A computation without calls whose text equals that of the computation at the same position in `like`, a module
+        that was numbered before, gets that one's number.
         """
         found: dict[hlo.Computation, int] = {}
         known = self._known

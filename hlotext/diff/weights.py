@@ -15,7 +15,7 @@ Weight = tuple[float, float]
 
 
 class Weights:
-    """Bytes and flops of the operations of both modules, loops as often as they run."""
+    """Bytes and FLOPs of the operations of both modules, scaled by trip counts."""
 
     def __init__(self, old: hlo.Module, new: hlo.Module) -> None:
         self._costs: dict[hlo.Instruction, Weight] = {}
@@ -32,21 +32,21 @@ class Weights:
         )
 
     def of(self, change: Change) -> Weight:
-        """The cost of the operation after, less that before."""
+        """Returns the increase in bytes and FLOPs due to a change."""
         (old_bytes, old_flops), (new_bytes, new_flops) = self._sides(change)
         return new_bytes - old_bytes, new_flops - old_flops
 
     def of_all(self, changes: Iterable[Change]) -> Weight:
-        """The sum over changes."""
+        """Returns the total increase in bytes and FLOPs due to several changes."""
         each = [self.of(change) for change in changes]
         return sum(one[0] for one in each), sum(one[1] for one in each)
 
     def size(self, change: Change) -> tuple[float, ...]:
-        """The difference, up or down, then the cost of the operation on the costlier side."""
+        """Returns the sort key of a change: its share of the totals, then the cost of the more expensive side."""
         return (self.part([change]), *max(self._sides(change)))
 
     def part(self, changes: Iterable[Change]) -> float:
-        """The size of their difference: the larger of its parts of all bytes and of all flops, so that both count."""
+        """Returns the relative size of changes: the larger of their fractions of all bytes and of all FLOPs."""
         weight = self.of_all(changes)
         return max(
             (abs(one) / whole for one, whole in zip(weight, self._all, strict=True) if whole), default=0.0
@@ -59,9 +59,9 @@ class Weights:
         return old, new
 
     def ordered(self, groups: Iterable[tuple[str, list[Change]]]) -> list[tuple[str, list[Change]]]:
-        """Groups, and the changes in each, with those first that differ most in bytes or flops; else the largest.
+        """Sorts groups, and the changes in each, by difference in bytes or FLOPs, then by cost, largest first.
 
-        Before all others those with collectives of which there are more than before: they are small, and change most.
+        Groups with more collectives than before come first, since these are small but important.
         """
         inner = [(title, sorted(group, key=self.size, reverse=True)) for title, group in groups]
         more: Counter[str] = Counter()

@@ -57,14 +57,14 @@ _BUILD = re.compile(r"\.cl_(\d{9,10})\.")
 
 
 def age_of_compilation(compilation: Compilation) -> XlaAge:
-    """The days between which the XLA was written that wrote the files of a compilation."""
+    """Returns the interval of dates of the XLA version that wrote a compilation's files."""
     return joined(_marks(compilation))
 
 
 def other_release(one: Compilation, other: Compilation) -> tuple[str, str] | None:
-    """Releases of the compilers of two compilations, in words, where they are known to differ; else None.
+    """Returns descriptions of the compiler releases of two compilations if they are known to differ, otherwise None.
 
-    By libtpu's build numbers, else by ages without a common day.
+    Compares libtpu's build numbers, or else ages without a common day.
     """
     builds = _build(one.files), _build(other.files)
     if builds[0] is not None and builds[1] is not None:

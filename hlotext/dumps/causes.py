@@ -36,7 +36,7 @@ ASK_FOR_PASSES = dump_flags(".*")
 
 @attrs.frozen
 class Cause:
-    """Why one operation of the final HLO is there."""
+    """The reason why an operation is in the final HLO."""
 
     instruction: hlo.Instruction
     step: Step | None
@@ -65,8 +65,10 @@ class Cause:
 
     @property
     def chain(self) -> str:
-        """Where it comes from and what passes did to it since, as one line: `all-gather added by spmd-partitioning -> split
-        by async-collective-creator`; renames are left out."""
+        """Origin of the operation and later changes by passes, on one line, without renames.
+
+        For example `all-gather added by spmd-partitioning -> split by async-collective-creator`.
+        """
         node = self.instruction.async_wrapped_instruction or self.instruction
         opcode = node.opcode.removesuffix("-start").removesuffix("-done")
         did = _DID | {"created": _DID["replaced"]} if self.partitioned_as else _DID
@@ -91,7 +93,9 @@ class Cause:
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of its result; of the start of a copy those of what is copied; in a fusion no more than that writes."""
+        """Bytes of the result, or None if unknown; for the start of a copy those copied, and in a fusion at most those
+        it writes.
+        """
         shape = self.instruction.shape
         if (
             shape is not None
@@ -126,7 +130,10 @@ def _line(instruction: hlo.Instruction) -> str:
 
 
 def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
-    """Why operations of the final HLO are there. Raises LookupError for a name that it does not have, or without one."""
+    """Returns the cause of each of these operations of the final HLO, given by name.
+
+    Raises LookupError for a name that the final HLO does not have, and for a compilation without final HLO.
+    """
     after = compilation.after
     if after is None:
         raise LookupError(f"{compilation.name} has no final HLO")
@@ -143,7 +150,9 @@ def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
 
 
 def origins(compilation: Compilation, nodes: Iterable[hlo.Instruction]) -> list[Cause]:
-    """The pass that brought each operation of the final HLO, with its chain; of collectives without their reasons."""
+    """Returns the pass that introduced each of these operations of the final HLO, with its chain, without explaining
+    collectives.
+    """
     nodes = list(nodes)
     born = compilation.births(node.name for node in nodes)
     return [_cause(compilation, node, born[node.name]) for node in nodes if node.name in born]
@@ -185,14 +194,18 @@ def _of_collective(compilation: Compilation, cause: Cause) -> Cause:
 
 
 def copies(compilation: Compilation) -> list[Cause]:
-    """Cause of each copy and transpose that the final HLO executes, also inside fusions that compute nothing."""
+    """Returns the cause of each copy and transpose that the final HLO executes, including those in fusions that only
+    move data.
+
+    Raises LookupError for a compilation without final HLO.
+    """
     if compilation.after is None:
         raise LookupError(f"{compilation.name} has no final HLO")
     return causes(compilation, [node.name for node in executed_copies(compilation.after)])
 
 
 def executed_copies(module: hlo.Module) -> list[hlo.Instruction]:
-    """The copies and transposes that the final HLO executes, also inside fusions that compute nothing."""
+    """Returns the copies and transposes that the final HLO executes, including those in fusions that only move data."""
     nodes = list(module.instructions())
     moved = {id(i) for node in nodes if node.opcode == "fusion" for i in fused_moves(node, may_cut=True)}
     return [i for i in nodes if i.opcode in COPIES or _is_executed_transpose(i, moved)]

@@ -19,7 +19,7 @@ _REFERENCE = re.compile(r"%([A-Za-z_][\w.\-]*)", re.ASCII)
 
 @attrs.frozen
 class Change:
-    """One operation that a step changed."""
+    """An operation that a step changed."""
 
     kind: str
     """`added`, `removed`, `changed` or `renamed`."""
@@ -38,13 +38,13 @@ class Change:
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of its result; None if the shape is unknown."""
+        """Bytes of the result, or None if the shape is unknown."""
         return shape_bytes(self.shape)
 
 
 @attrs.frozen
 class Changes:
-    """Changes of a step against the one before. Metadata and the order of operations do not count."""
+    """Changes of a step since the previous one, ignoring metadata and the order of operations."""
 
     added: tuple[Change, ...] = ()
     removed: tuple[Change, ...] = ()
@@ -64,7 +64,7 @@ class Changes:
 
     @property
     def bytes(self) -> int | None:
-        """Increase in the bytes of all results; None if a shape is unknown."""
+        """Increase in the bytes of all results, or None if a shape is unknown."""
         sizes = [(1, change.bytes) for change in self.added] + [(-1, change.bytes) for change in self.removed]
         sizes += [(1, change.bytes) for change in self.changed]
         sizes += [(-1, shape_bytes(change.before.rpartition(" ")[0])) for change in self.changed]
@@ -75,7 +75,7 @@ class Changes:
 
 @text_cache(1 << 14)
 def shape_bytes(shape: str) -> int | None:
-    """Bytes of an array as XLA counts them, or of all arrays of a tuple; None for anything but a shape."""
+    """Returns the bytes of an array, or of all arrays of a tuple, as XLA counts them; None if the text is not a shape."""
     try:
         parsed = hlo.parse_shape(shape)
     except hlo.HloSyntaxError:
@@ -90,7 +90,7 @@ def shape_bytes(shape: str) -> int | None:
 
 
 def changes(old: State, new: State, pass_name: str = "") -> Changes:
-    """Differences between two texts of one module, one pass apart. Operations are paired as for `Compilation.identity`.
+    """Compares two states of a module, one pass apart. Operations are paired as for `Compilation.identity`.
 
     Only computations whose text differs are compared.
     """

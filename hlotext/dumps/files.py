@@ -86,6 +86,6 @@ class DumpFile:
 
 
 def module_name(text: str) -> str | None:
-    """The name in the header of a module's text; None if it has none."""
+    """Returns the name in the header of a module's text, or None if there is none."""
     match = _HEAD.match(text)
     return None if match is None else match["name"]

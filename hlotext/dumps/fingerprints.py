@@ -39,10 +39,10 @@ _OWN_HASH = re.compile(rf'{GPU_FINGERPRINT}="[^"]*"')
 
 
 def fingerprint(module: Module, *, with_names: bool = False) -> str:
-    """Equal for modules that differ in names, ids, metadata and tables alone; channels and orders count.
+    """Returns a hash that is equal for modules that differ only in names, ids, metadata and stack-frame tables.
 
-    `with_names` the names of the module and inside it count too. XLA's own fingerprint in the header, which names go into,
-    does not.
+    Channels and instruction order count. With `with_names`, so do the name of the module and names inside it. XLA's own
+    fingerprint in the header is ignored, since it depends on names.
     """
     text = module.to_text(_EXACT if with_names else _OPTIONS)
     header, *rest = text.partition("\n")
@@ -50,13 +50,15 @@ def fingerprint(module: Module, *, with_names: bool = False) -> str:
 
 
 def is_same_computation(old: Module, new: Module) -> bool:
-    """True if the entries compute the same values from operations of any order, attributes of changing notation aside."""
+    """Returns True if two entries compute equal values, whatever the order of operations and notation of attributes."""
     one, other = (Signatures(NOTATION, by_value=True).of_computation(side.entry) for side in (old, new))
     return one == other
 
 
 def other_notation(old: Module, new: Module) -> tuple[str, str] | None:
-    """Releases of JAX that the forms of shardings show, where they differ between two programs; else None."""
+    """Returns the JAX releases that the notation of shardings shows, if they differ between two programs; otherwise
+    None.
+    """
     one, other = _notation(old), _notation(new)
     return (one, other) if one is not None and other is not None and one != other else None
 
@@ -74,7 +76,7 @@ _FORMS = {
 
 @attrs.frozen
 class Collective:
-    """A collective as its partners on other devices must have it."""
+    """A collective, with the properties that must agree with its partners on other devices."""
 
     instruction: str
     kind: str
@@ -92,17 +94,18 @@ class Collective:
 
     @property
     def meeting(self) -> Hashable:
-        """All but the name, which devices do not exchange."""
+        """All properties except the name, which need not agree between devices."""
         return self.kind, self.shape, self.channel, self.devices
 
     @property
     def channel(self) -> str | None:
-        """Its channel, as the text has it."""
+        """The channel id, as in the text, or None if absent."""
         return next((group for group in self.groups if group.startswith("channel_id")), None)
 
 
 def collective_order(module: Module) -> tuple[Collective, ...]:
-    """The collectives in the order in which a device executes them, inside asynchronous wrappers, fusions, calls and loops.
+    """Returns the collectives in execution order on a device, including those in async wrappers, fusions, calls and
+    loops.
 
     Each computation counts at its first call; later calls execute the same collectives in the same order.
     """
@@ -151,10 +154,10 @@ def _place(instruction: Instruction) -> str | None:
 def first_difference(
     old: Module, new: Module, *, inside: bool = False, left_out: Collection[str] = ()
 ) -> tuple[Instruction | None, Instruction | None]:
-    """The first instructions of the two entries that differ, in the order of the texts; None after the end of one.
+    """Returns the first pair of differing instructions of two entries, in text order; None past the end of one.
 
-    With `inside` those in the computations they call, if nothing else of them differs. `left_out` are attributes that do
-    not count.
+    With `inside`, descends into called computations if the instructions do not differ otherwise. Attributes in
+    `left_out` are ignored.
     """
     ours, theirs = Signatures(left_out), Signatures(left_out)
     one, other = _first(old.entry, new.entry, ours, theirs)
@@ -227,7 +230,9 @@ _LONGEST = 60
 
 
 def differing_values(old: Instruction, new: Instruction) -> tuple[str, str]:
-    """The first field that differs between two instructions, on each side: constant, opcode, shape, attribute or operands."""
+    """Returns the old and new value of the first property in which two instructions differ: constant, opcode, shape,
+    attribute or operands.
+    """
     pairs = [
         (old.opcode, new.opcode),
         (str(old.shape), str(new.shape)),
@@ -256,7 +261,7 @@ def _short(text: str) -> str:
 
 
 class Signatures:
-    """Signature of an instruction without names: operands by position, or by their own signatures."""
+    """Name-independent signatures of instructions, with operands by position or by their own signatures."""
 
     def __init__(self, left_out: Collection[str] = (), *, by_value: bool = False) -> None:
         self._left_out = {*_WITHOUT_MEANING, "control-predecessors", *left_out}
@@ -285,7 +290,7 @@ class Signatures:
         return _hash("\x1f".join(map(str, parts)))
 
     def alone(self, instruction: Instruction) -> str:
-        """Signature without operands: what it is, wherever it stands."""
+        """Returns the signature of an instruction without its operands."""
         if instruction not in self._alone:
             parts: list[object] = [instruction.opcode, instruction.shape]
             if instruction.opcode == "constant":
@@ -330,11 +335,11 @@ class Signatures:
         return sorted(results)
 
     def of_computation(self, computation: Computation) -> str:
-        """Signature of all of it."""
+        """Returns the signature of a computation."""
         return self._computation(computation)
 
     def place(self, instruction: Instruction) -> object:
-        """Key of an operand: its place among the others; of a constant, its signature."""
+        """Returns the key of an operand: its position in the computation, or for a constant its signature."""
         if instruction.computation is None:
             return -1
         return self._places_in(instruction.computation).get(instruction, -1)
@@ -359,5 +364,5 @@ def _hash(text: str) -> str:
 
 
 def is_for_one_device(module: hlo.Module) -> bool:
-    """True if one device runs it, and meets no other. XLA does not print counts of one."""
+    """Returns True if a module runs on a single device and does not communicate. XLA does not print counts of 1."""
     return devices_of(module).total in (1, None) and not collective_order(module)

@@ -108,7 +108,7 @@ def open(place: str | os.PathLike[str]) -> DumpFolder:
 
 
 def opened(storage: Storage, *, top_only: bool = False) -> DumpFolder:
-    """The dump folder of a storage of any kind; with `top_only` without subfolders. Only names are read."""
+    """Opens a dump in any storage; with `top_only`, without subfolders. Only names are read."""
     paths = sorted(storage.names())
     names = read_names(paths)
     if top_only:

@@ -17,7 +17,7 @@ _FINAL = r"(?:cpu_|sm_[\w.]+_gpu_|[^.]*gpu_)?after_optimizations"
 
 @attrs.frozen
 class FileKind:
-    """One kind of file."""
+    """A kind of dump file."""
 
     name: str
     """Name in hlotext: `hlo-pass`, `thunk-sequence`, ..."""
@@ -33,7 +33,7 @@ class FileKind:
 
     @property
     def is_hlo(self) -> bool:
-        """True if it is the text of an HLO module."""
+        """True for the HLO text of a module."""
         return self.format == "hlo"
 
 
@@ -185,7 +185,7 @@ def _with_module(variable: bool) -> re.Pattern[str]:
 
 
 def kind_of_suffix(suffix: str) -> FileKind | None:
-    """The kind of a file by its suffix after the module's name; None if unknown."""
+    """Returns the kind of a file by the suffix after the module's name, or None if unknown."""
     match = _joined(False).fullmatch(suffix) or _joined(True).fullmatch(suffix)
     return None if match is None else BY_NAME[str(match.lastgroup).replace("_", "-")]
 
@@ -194,15 +194,16 @@ _LOOSE_FINAL = re.compile(r"(?:.+\.)?after_(?:optimizations?|codegen)\.(?:txt|hl
 
 
 def is_loose_final(name: str) -> bool:
-    """True if a file that no compiler named is called like the final HLO: `my_model.after_optimizations.txt`."""
+    """Returns True for a file not written by XLA that is named like final HLO: `my_model.after_optimizations.txt`."""
     return _LOOSE_FINAL.fullmatch(name) is not None
 
 
 def split(rest: str, *, variable: bool) -> tuple[str | None, FileKind, bool] | None:
-    """The module's name (None if omitted), the kind, and whether there is a `cl_` number after
-    `module_NNNN.`; None if no kind matches.
+    """Splits a file name after `module_NNNN.` into the module's name (None if omitted), the kind, and whether it has a
+    `cl_` number.
 
-    Without `variable` only kinds whose suffix is fixed: these show where a module's name ends.
+    Returns None if no kind matches. Without `variable`, only kinds with a fixed suffix are tried, since these show
+    where the module's name ends.
     """
     match = _with_module(variable).fullmatch(rest)
     if match is None:

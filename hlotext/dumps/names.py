@@ -31,7 +31,7 @@ _INNER = re.compile(r"(?P<pipeline>.+?)\.(?P<name>.+)", re.DOTALL)
 
 @attrs.frozen
 class StepName:
-    """The name of a per-pass dump: `NNNN.PIPELINE.after_X.before_Y`, or `NNNN.PASS.STEP` from inside a pass."""
+    """Parsed name of a per-pass dump: `NNNN.PIPELINE.after_X.before_Y`, or `NNNN.PASS.STEP` from inside a pass."""
 
     number: int
     """Sequence number among the dumps of a module."""
@@ -45,7 +45,7 @@ class StepName:
 
 @attrs.frozen
 class FileName:
-    """Parsed path of one file."""
+    """Parsed path of a file."""
 
     path: str
     """Inside the folder, parts joined by `/`."""
@@ -65,7 +65,7 @@ class FileName:
 
     @property
     def state(self) -> str:
-        """The kind of the text that it holds: of a module as a proto that of the text with the same name, else its own."""
+        """Kind of the module's state in the file; for a proto, the kind of the text file with the same name."""
         if self.kind.name != PROTO:
             return self.kind.name
         kind = kind_of_suffix(f"{self.suffix.removesuffix(_PROTO_END)}.txt")
@@ -73,12 +73,12 @@ class FileName:
 
     @property
     def stem(self) -> str:
-        """Common stem of a text's name and that of the same module's proto."""
+        """File name without suffixes, shared by the text and the proto of a module."""
         return without_packing(self.path).removesuffix(_PROTO_END).removesuffix(".txt")
 
     @property
     def step(self) -> StepName | None:
-        """Of a per-pass dump: its step."""
+        """Parsed name of a per-pass dump, or None for other files."""
         match = _STEP.fullmatch(self.suffix) if self.state == "hlo-pass" else None
         if match is None:
             return None
@@ -94,9 +94,9 @@ class FileName:
 
 
 def read_names(paths: Iterable[str]) -> list[FileName]:
-    """Parses each path, in the order given.
+    """Parses paths, and returns the results in order.
 
-    Module names may contain dots, so the end of one before an arbitrary suffix is found by the module's other files.
+    Module names may contain dots, so the end of one before a variable suffix is found by the module's other files.
     """
     paths = list(paths)
     known: dict[tuple[str, int], set[str]] = defaultdict(set)

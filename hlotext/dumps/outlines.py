@@ -25,9 +25,9 @@ _BEGINNING = 10_000
 
 
 def copies(texts: Iterable[ModuleFile]) -> dict[ModuleFile, ModuleFile]:
-    """Loose texts whose modules a compiler dumped too, with the text that was dumped: same operations of the same names.
+    """Maps files not written by XLA to dumped files of the same module: with equal operations of equal names.
 
-    Only of modules with equal names more is read than the beginning.
+    Only files whose modules have equal names are read completely.
     """
     loose: dict[str, list[ModuleFile]] = defaultdict(list)
     dumped: dict[str, list[ModuleFile]] = defaultdict(list)
@@ -48,7 +48,9 @@ def copies(texts: Iterable[ModuleFile]) -> dict[ModuleFile, ModuleFile]:
 
 
 def dumped_beside(path: str) -> Compilation | None:
-    """The compilation that a loose text is the final one of: dumped to its folder, or to one that lies there."""
+    """Returns the compilation whose final HLO is in a file not written by XLA, if dumped to its folder or one in it;
+    else None.
+    """
     home = os.path.dirname(path) or "."
     try:
         mine = ModuleFile(path).source().text
@@ -72,7 +74,7 @@ def dumped_beside(path: str) -> Compilation | None:
 
 
 def outline(text: str) -> bytes:
-    """A digest of the operations of a text, with names, shapes and operands, in any order."""
+    """Returns a digest of the operations in a text, with names, shapes and operands, in any order."""
     lines = sorted(_NOTES.sub("", match[1]) for match in _OPERATION.finditer(text))
     return hashlib.blake2b("\n".join(lines).encode(errors="surrogateescape"), digest_size=16).digest()
 

@@ -63,7 +63,7 @@ _LONGEST = 80
 
 @attrs.frozen
 class ProgramChange:
-    """One change of what a program takes, gives or promises."""
+    """A change of a program's arguments, results, operations or header."""
 
     kind: ChangeKind
     text: str
@@ -73,26 +73,26 @@ class ProgramChange:
 
 
 def program_changes(old: Module, new: Module) -> tuple[ProgramChange, ...]:
-    """Changes around the operations of two programs, those that explain others first.
+    """Returns the changes between two programs, those that explain others first.
 
-    Shardings are not compared between releases of JAX that write them in other forms.
+    Shardings are not compared between JAX releases with different notations.
     """
     return tuple(_changes(old, new))
 
 
 def argument_changes(old: Module, new: Module) -> tuple[ProgramChange, ...]:
-    """Changes of the shapes and types of the arguments, and of their donation."""
+    """Returns the changes of the shapes and types of the arguments, and of their donation."""
     return tuple(_of_arguments(arguments(old), arguments(new)))
 
 
 def have_common_arguments(old: Module, new: Module) -> bool:
-    """True if an argument of one has the name of one of the other, or one of them has no arguments."""
+    """Returns True if two programs share an argument name, or if either has no arguments."""
     before, after = ({one.label for one in arguments(module)} for module in (old, new))
     return not before or not after or not before.isdisjoint(after)
 
 
 def elided_constants(module: Module) -> int:
-    """The number of constants whose values the text leaves out (`{...}`)."""
+    """Returns the number of constants whose values are elided (`{...}`)."""
     return sum(
         i.opcode == "constant" and i.literal is not None and i.literal.is_elided
         for i in module.instructions()
@@ -100,7 +100,7 @@ def elided_constants(module: Module) -> int:
 
 
 def moved_lines(old: Module, new: Module) -> str | None:
-    """Source lines of two equal programs differ, in words; None if they do not."""
+    """Describes how the source lines of two equal programs differ; None if they do not."""
     pairs = zip(old.instructions(), new.instructions(), strict=False)
     moved = [(_place(one), _place(other)) for one, other in pairs if _place(one) != _place(other)]
     if not moved:
@@ -110,10 +110,10 @@ def moved_lines(old: Module, new: Module) -> str | None:
 
 
 def operation_change(usual: Instruction | None, own: Instruction | None, words: tuple[str, str, str]) -> str:
-    """An operation of two programs with its difference and Python line.
+    """Formats an operation that differs between two programs, with its Python line.
 
-    `words` say that the second program lacks it, that the first lacks it, and stand between two values, `{own}` and
-    `{usual}` being those.
+    `words` are the texts for an operation missing in the second program, for one missing in the first, and for a
+    difference, with the placeholders `{own}` and `{usual}` for its values.
     """
     shown = usual or own
     assert shown is not None

@@ -22,13 +22,13 @@ AROUND_PARTITIONING = ".*(spmd-partition|shardy|sharding-prop).*"
 
 
 def dump_flags(passes: str) -> str:
-    """Both ways to give the flags, in one clause."""
+    """Returns both ways to set the dump flags, in one clause."""
     first, other = dump_commands(passes)
     return f"{first} (or {other})"
 
 
 def dump_commands(passes: str) -> tuple[str, str]:
-    """Both ways to give the flags: in the environment, and to one compilation alone, also for devices that are not there."""
+    """Returns the two ways to set the dump flags: by environment variable, and as compiler options of one compilation."""
     return (
         f"XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re={passes}'",
         "jax.jit(f).lower(...).compile("
@@ -37,10 +37,10 @@ def dump_commands(passes: str) -> tuple[str, str]:
 
 
 def settings(compilation: Compilation) -> dict[str, str]:
-    """The settings by name, without those of dumping. A name that is missing has its default, which not every file prints.
+    """Returns the settings of a compilation by name, excluding dump options. Settings with default values may be
+    missing.
 
-    TPU's compile environment has the values used; its flag file, which lacks options passed to one compilation, is used if
-    there is no environment.
+    On TPU, uses the compile environment, or else the flag file, which lacks options passed to one compilation.
     """
     found: dict[str, str] = {}
     found.update(_lines(compilation, "tpu-environment") or _lines(compilation, "flagfile"))
@@ -55,9 +55,9 @@ def settings(compilation: Compilation) -> dict[str, str]:
 
 
 def chosen_settings(compilation: Compilation) -> dict[str, tuple[str, bool]]:
-    """The settings that are known not to have their defaults, each with whether it is text that may say anything.
+    """Returns the settings known to differ from their defaults, each with True if its value is free text.
 
-    Of TPU's compile environment, which prints defaults too, those that it marks; of its flag file, which marks none, nothing.
+    From TPU's compile environment, which prints defaults too, only those it marks as set; nothing from the flag file.
     """
     found: dict[str, tuple[str, bool]] = {}
     files = [("tpu-environment", _marked), ("debug-options", lambda text: None)]
@@ -80,7 +80,7 @@ def _marked(text: str) -> frozenset[str]:
 
 
 def header_settings(compilation: Compilation) -> dict[str, str]:
-    """Device counts from the module's header."""
+    """Returns the device counts in the module's header."""
     module = compilation.before or compilation.after
     if module is None:
         return {}
@@ -92,7 +92,7 @@ DEVICES = "device_assignment"
 
 
 def device_order(compilation: Compilation) -> dict[str, str]:
-    """The devices that run the parts of a program, in the order of its partitions; nothing for one device or if unknown."""
+    """Returns the ids of the devices in the order of partitions; empty for one device or if unknown."""
     for file in compilation.files_of("input-options"):
         try:
             ids = _DEVICE.findall(file.text())
@@ -109,7 +109,7 @@ _DEVICE = re.compile(r"\breplica_device_ids: (\d+)")
 def changed_settings(
     old: Mapping[str, str], new: Mapping[str, str]
 ) -> dict[str, tuple[str | None, str | None]]:
-    """The settings that differ, with both values; None means the default."""
+    """Returns the settings that differ, with old and new value, or None for the default."""
     return {
         name: (old.get(name), new.get(name))
         for name in sorted({*old, *new})

@@ -18,7 +18,7 @@ _OPTION = re.compile(r"(?:--)?(?P<name>[A-Za-z_]\w*)\s*[:=]\s*(?P<value>.*?)\s*$
 
 
 def read_proto(text: str) -> tuple[TextMessage, str]:
-    """The message of a text, and what is wrong with it; "" for nothing."""
+    """Parses a text-format proto. Returns the message, and a description of the error; empty if there is none."""
     try:
         return parse(text), ""
     except TextProtoError as error:
@@ -57,7 +57,7 @@ class Options:
 
 
 def read_options(text: str, *, quotes: bool = False) -> dict[str, tuple[str, ...]]:
-    """The options of a `debug_options` or flag file, one a line, repeated ones collected; `quotes` keeps those of texts."""
+    """Parses a `debug_options` or flag file with one option per line, collecting repeated ones; `quotes` keeps quotes."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         match = _OPTION.match(line.strip())
@@ -95,7 +95,7 @@ class PassRun:
 
 
 def pass_runs(metadata: TextMessage) -> tuple[PassRun, ...]:
-    """Every pass that ran, in order of start."""
+    """Returns all executed passes, in order of their start."""
     return tuple(
         PassRun(
             row.integer("pass_id"),
@@ -116,7 +116,7 @@ def pass_runs(metadata: TextMessage) -> tuple[PassRun, ...]:
 
 @attrs.frozen
 class FusionStep:
-    """One decision of GPU's priority fusion (`FusionStep`)."""
+    """A decision of GPU's priority fusion (`FusionStep`)."""
 
     kind: str
     """`fusion`, `update_priority` or `producer_ineligible`."""
@@ -132,7 +132,7 @@ class FusionStep:
 
 
 def fusion_steps(dump: TextMessage) -> Iterator[FusionStep]:
-    """The decisions of a `FusionProcessDumpProto`, in order."""
+    """Yields the decisions in a `FusionProcessDumpProto`, in order."""
     for step in dump.messages("fusion_steps"):
         for kind in ("fusion", "update_priority", "producer_ineligible"):
             for row in step.messages(kind):
@@ -152,7 +152,7 @@ def fusion_steps(dump: TextMessage) -> Iterator[FusionStep]:
 
 @attrs.frozen
 class AutotuneResult:
-    """One result of autotuning (`AutotuneResults.Entry`)."""
+    """An autotuning result (`AutotuneResults.Entry`)."""
 
     device: str | None
     hlo: str | None
@@ -161,7 +161,7 @@ class AutotuneResult:
 
 
 def autotune_results(results: TextMessage) -> tuple[AutotuneResult, ...]:
-    """Autotuning results; empty if there was no device."""
+    """Returns the autotuning results; empty if there was no device."""
     return tuple(
         AutotuneResult(row.text("device"), row.text("hlo"), row.message("result"))
         for row in results.messages("results")
@@ -170,7 +170,7 @@ def autotune_results(results: TextMessage) -> tuple[AutotuneResult, ...]:
 
 @attrs.frozen
 class HostTransfer:
-    """One transfer between a TPU and its host."""
+    """A transfer between a TPU and its host."""
 
     channel: int | None
     direction: str
@@ -182,7 +182,7 @@ class HostTransfer:
 
 
 def host_transfers(transfers: TextMessage) -> tuple[HostTransfer, ...]:
-    """The transfers, in the order of the file."""
+    """Returns the transfers, in file order."""
     return tuple(
         HostTransfer(
             row.integer("channel"),

@@ -18,7 +18,7 @@ from hlotext.ir.caches import weighted_cache
 
 @attrs.frozen
 class Stage:
-    """One stage."""
+    """A stage of compilation."""
 
     name: str
     """Name in hlotext: `sharding`, `layout`, ..."""
@@ -235,7 +235,7 @@ class Stages(Sequence[Stage]):
         return iter(self._rows)
 
     def of_kind(self, kind: str) -> Stage | None:
-        """The stage that files of a kind show; None for kinds that belong to no single one."""
+        """Returns the stage shown by files of a kind, or None for kinds that belong to no single stage."""
         return self._by_kind.get(kind)
 
     @weighted_cache(4096)

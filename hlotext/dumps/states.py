@@ -65,7 +65,7 @@ class _Reference:
 
 
 class States:
-    """Runs the texts of a compilation one after another; a context manager."""
+    """Executes the modules of a compilation one after another. A context manager."""
 
     def __init__(self, compilation: Compilation, rtol: float | None, seed: int, timeout: float) -> None:
         self._compilation = compilation
@@ -93,7 +93,7 @@ class States:
             self._runner.__exit__(kind, error, trace)
 
     def judge(self, step: Step) -> tuple[State, float | None, str | None]:
-        """State of a step's text, its difference from the first, and the reason if it does not run."""
+        """Returns the state of a step, its difference from the first step, and the reason if it was not executed."""
         try:
             results, is_whole = self._results(step, wide=False)
         except (NotExecutable, HloSyntaxError, InputError) as error:

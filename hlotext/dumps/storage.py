@@ -27,18 +27,21 @@ _STEPS = "passes"
 
 
 def is_archive(name: str) -> bool:
-    """True if a file is called like a packed folder."""
+    """Returns True if a file is named like an archive."""
     return name.lower().endswith(_TARS)
 
 
 def without_packing(name: str) -> str:
-    """A file's name without the ending that says how it is packed."""
+    """Returns a file name without its compression suffix."""
     return next((name[: -len(ending)] for ending in PACKINGS if name.endswith(ending)), name)
 
 
 def outward_links(root: str | os.PathLike[str]) -> list[str]:
-    """The links in a folder that point outside it. They are not followed: the folder may come from elsewhere, and the
-    files that its links name on this machine are not part of it. None if `LINKS_VARIABLE` is set."""
+    """Returns the links in a folder that point outside it, which are not followed.
+
+    The folder may come from another machine, and files that its links name on this one are not part of it. Empty if the
+    environment variable `LINKS_VARIABLE` is set.
+    """
     if os.environ.get(LINKS_VARIABLE):
         return []
     inside = os.path.join(os.path.realpath(root), "")
@@ -55,33 +58,33 @@ LINKS_VARIABLE = "HLOTEXT_FOLLOW_LINKS"
 
 
 class Storage(Protocol):
-    """Holds files, by their path inside the folder, parts joined by `/`."""
+    """Interface of a storage of files, by path inside the folder, with components joined by `/`."""
 
     root: str
     """The path of the folder or archive."""
 
     def names(self) -> Iterator[str]:
-        """The paths of all files, in no order."""
+        """Yields the paths of all files, in no particular order."""
 
     def path(self, name: str) -> str:
-        """Displayed name of a file: a path that can be opened, if it is in a folder."""
+        """Returns the path of a file for display; for a folder, one that can be opened."""
 
     def size(self, name: str) -> int:
-        """Stored size of a file in bytes; 0 if unknown."""
+        """Returns the stored size of a file in bytes; 0 if unknown."""
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file, unpacked. Raises InputError."""
+        """Returns the decompressed bytes of a file. Raises InputError if it cannot be read."""
 
     def archive(self, name: str) -> str | None:
-        """The archive that contains a file; None for a file of the file system."""
+        """Returns the path of the archive that contains a file, or None for a regular file."""
 
     def real_path(self, name: str) -> str | None:
-        """A path of the file itself, not packed, for incremental readers; None if there is none."""
+        """Returns the path of a regular uncompressed file, or None for other files."""
 
 
 @attrs.define(eq=False)
 class FolderStorage:
-    """A folder of the file system, with its subfolders, and archives of steps in it."""
+    """A folder with its subfolders and the archives of steps in it."""
 
     root: str
     _archives: dict[str, tuple[ArchiveStorage, str]] = attrs.field(factory=dict)
@@ -153,8 +156,9 @@ class FolderStorage:
 
 @attrs.define(eq=False)
 class ArchiveStorage:
-    """A packed folder: a tar, packed or not. What is packed is unpacked to a temporary file once, so that any member
-    is near."""
+    """A tar archive, compressed or not. A compressed archive is decompressed once, to a temporary file, for random
+    access.
+    """
 
     root: str
     _tar: tarfile.TarFile | None = None

@@ -105,15 +105,15 @@ class ModuleFile:
 
 
 def age_beside(path: str) -> XlaAge | None:
-    """The age of XLA from a file's name and the other files of its compilation; None if not dumped by a compiler."""
+    """Returns the age of XLA from a file's name and the other files of its compilation; None if not dumped by XLA."""
     found = compilation_beside(path)
     return None if found is None else found.age
 
 
 def compilation_beside(path: str) -> Compilation | None:
-    """The compilation of a file, with the files next to it; None if not dumped by a compiler.
+    """Returns the compilation of a file, with the files next to it; None if not dumped by XLA.
 
-    `path` is a file, or a text in an archive by its label (`Text.label`).
+    `path` is a file, or the label of a file in an archive (`ModuleFile.label`).
     """
     archive, colon, inner = path.rpartition(":")
     try:
@@ -128,18 +128,18 @@ def compilation_beside(path: str) -> Compilation | None:
 
 
 def is_dumped(name: str) -> bool:
-    """True for a file's name that XLA gives."""
+    """Returns True for a file name as XLA writes it."""
     return _DUMPED.match(name) is not None
 
 
 def compilation_of(place: str | ModuleFile) -> Compilation | None:
-    """The compilation whose final HLO is at a path; None for every other text."""
+    """Returns the compilation whose final HLO is in a file; None for any other file."""
     found = compilation_beside(place) if isinstance(place, str) else place.compilation
     return found if found is not None and is_final(place, found) else None
 
 
 def is_final(place: str | ModuleFile, compilation: Compilation) -> bool:
-    """True if a text of a compilation, by path or of a folder, is its final one."""
+    """Returns True if a file, given by path or as a `ModuleFile`, is the final HLO of a compilation."""
     if compilation.last is None:
         return False
     path = place if isinstance(place, str) else place.path
@@ -189,7 +189,7 @@ def no_module(place: str) -> InputError:
 
 
 def texts_of(storage: Storage, which: Which = "last") -> Iterator[ModuleFile]:
-    """The texts that `module_texts` finds, for a folder in any storage, such as an object store."""
+    """Yields the modules that `module_texts` finds, for a dump in any storage, such as an object store."""
     return _of_folder(dumps.opened(storage), which)
 
 

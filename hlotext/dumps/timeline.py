@@ -49,12 +49,12 @@ class Rounds:
 
     @property
     def count(self) -> int:
-        """Number of rounds."""
+        """Number of repetitions."""
         return 1 + len(self.others) // len(self.rows)
 
 
 def rounds(rows: Sequence[TimelineEntry]) -> list[Rounds]:
-    """Rows with three or more repeated rounds of the same passes folded into one."""
+    """Groups timeline entries, folding three or more repetitions of the same passes into one."""
     names = [(row.step.stage, row.step.name) for row in rows]
     found = []
     place = 0
@@ -77,7 +77,9 @@ _LONGEST_ROUND = 8
 
 
 def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[TimelineEntry]:
-    """The steps of a compilation, or of one stage of it, each compared with the step before. Two texts are held at a time."""
+    """Yields the steps of a compilation, or of one stage, each compared with the previous step. At most two texts are
+    in memory.
+    """
     before: identity.State | None = None
     for step in compilation.steps:
         run = compilation.pass_run(step)
@@ -97,7 +99,7 @@ def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[Tim
 
 
 def whole_text(step: Step) -> str | None:
-    """The text of a step in its usual form; None for one that cannot be read, breaks off, or is of another module."""
+    """Returns the text of a step in the form of XLA's dumps; None if unreadable, truncated, or of another module."""
     text, note = _read(step)
     return text if note is None else None
 
@@ -141,7 +143,7 @@ _STRANGE = re.compile(r"[^\w.\-]", re.ASCII)
 
 
 def notes(compilation: Compilation) -> list[Note]:
-    """Irregularities of a compilation, from the names of its files."""
+    """Returns the irregularities of a compilation that its file names show."""
     found = []
     steps = compilation.steps
     where = steps[-1].path if steps else (compilation.files[0].path if compilation.files else "")

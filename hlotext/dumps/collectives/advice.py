@@ -61,9 +61,9 @@ class Advice:
         return self._known_traffic
 
     def suggestions(self, part: Written) -> tuple[Suggestion, ...]:
-        """At most four changes of one annotation with which less is sent in all.
+        """Returns up to four changes of one annotation that reduce the total traffic.
 
-        First constraints of the program, then the surest; last those with which devices compute the same several times.
+        Those that duplicate no work come first, among these constraints before other changes, then the most certain.
         """
         if self.mesh is None:
             return ()

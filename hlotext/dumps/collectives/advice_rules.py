@@ -11,7 +11,7 @@ Where = Literal["cpu", "tpu", "gpu", "gspmd"]
 
 @attrs.frozen
 class Rule:
-    """One way to find an annotation to change."""
+    """A rule that finds an annotation to change."""
 
     name: str
     what: str

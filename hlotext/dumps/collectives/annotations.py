@@ -24,7 +24,7 @@ _COMPUTING = frozenset({"dot", "convolution", "reduce", "gather", "scatter", "re
 
 @attrs.frozen
 class Site:
-    """One place where the program annotates an array."""
+    """A place where the program annotates an array with a sharding."""
 
     kind: Literal["argument", "constraint", "result"]
     name: str
@@ -36,7 +36,7 @@ class Site:
 
     @property
     def label(self) -> str:
-        """Name in sentences."""
+        """Name for sentences."""
         if self.kind == "constraint":
             return wording.constraint(Place(self.name, self.line, "", "", None))
         return f"{self.kind} {self.name}" if self.kind == "argument" else self.name
@@ -44,7 +44,7 @@ class Site:
 
 @attrs.frozen
 class Origin:
-    """An annotation that an axis comes from, and which dimension of it that is."""
+    """An annotation from which an axis is propagated, and its dimension there."""
 
     site: Site
     dimension: int
@@ -81,7 +81,7 @@ def _listed(passed: _Passed) -> tuple[hlo.Instruction, ...]:
 
 
 class Annotations:
-    """Finds annotations in the text before partitioning, and follows shardings to them."""
+    """Finds the annotations in the HLO before partitioning, and traces shardings to them."""
 
     def __init__(self, shardings: Shardings, places: Places) -> None:
         self._shardings = shardings
@@ -96,7 +96,9 @@ class Annotations:
     # ---- sites
 
     def site(self, node: hlo.Instruction) -> Site | None:
-        """The annotation that an array before partitioning has itself: an argument's or a constraint's."""
+        """Returns the annotation of an array before partitioning: as an argument or by a constraint; None if it has
+        none.
+        """
         if node.opcode not in _ANNOTATED:
             return None
         spec, dimensions = self._shardings.spec(node), dimensions_of(node)
@@ -112,7 +114,7 @@ class Annotations:
         return None
 
     def is_fixed(self, result: int) -> bool:
-        """True if the program says how a result is to be sharded."""
+        """Returns True if the program specifies the sharding of a result."""
         return self._results is None or (result < len(self._results) and self._results[result])
 
     def _fixed_results(self) -> list[bool] | None:
@@ -129,9 +131,9 @@ class Annotations:
     # ---- backwards
 
     def origins(self, node: hlo.Instruction, dimension: int, axis: str | None) -> tuple[Origin, ...]:
-        """The annotations that an axis on a dimension of an array comes from, through operations that keep it.
+        """Returns the annotations from which an axis of a dimension of an array is propagated.
 
-        Without an axis the annotated arrays that the dimension runs along, however they are sharded.
+        Without an axis, returns the annotated arrays along which the dimension runs, however they are sharded.
         """
         key = node, dimension, axis
         found = self._known.get(key)
@@ -186,10 +188,11 @@ class Annotations:
     # ---- forwards
 
     def asked_by(self, node: hlo.Instruction) -> tuple[Site, tuple[int, ...]] | None:
-        """The constraint or result downstream of an operation that determines its sharding, and the order of its dimensions
-        there.
+        """Returns the constraint or result downstream of an operation that determines its sharding, with its dimension
+        order there.
 
-        Through operations that keep the placement: elementwise ones, transposes, elements of tuples.
+        Follows operations that keep the sharding: elementwise ones, transposes, tuple elements. Returns None if there
+        is none.
         """
         spec = self._shardings.spec(node)
         if spec is None:

@@ -29,7 +29,7 @@ _MOST_PASSED = 256
 
 @attrs.define(eq=False)
 class Value:
-    """An array before partitioning; elements of tuples are the arrays that they are, wherever they are passed."""
+    """An array before partitioning. An element of a tuple is the same array wherever the tuple is passed."""
 
     dimensions: Dims
     width: float
@@ -47,7 +47,7 @@ class Value:
 
 @attrs.define(eq=False)
 class Operation:
-    """An operation that shardings spread through."""
+    """An operation through which shardings propagate."""
 
     opcode: str
     values: tuple[Value, ...]
@@ -67,7 +67,7 @@ class Operation:
 
 
 class Arrays:
-    """The arrays of a text before partitioning."""
+    """The arrays of the HLO before partitioning."""
 
     def __init__(self, shardings: Shardings, annotations: Annotations) -> None:
         assert shardings.mesh is not None
@@ -108,7 +108,7 @@ class Arrays:
     # ---- arrays
 
     def value(self, node: hlo.Instruction) -> Value | None:
-        """The array that an instruction is; None for tuples and scalars."""
+        """Returns the array that an instruction yields, or None for tuples and scalars."""
         dimensions = dimensions_of(node)
         if not dimensions:
             return None
@@ -123,7 +123,7 @@ class Arrays:
         return found
 
     def is_of(self, node: hlo.Instruction, other: hlo.Instruction) -> bool:
-        """True if two instructions are one array, passed on."""
+        """Returns True if two instructions yield the same array, which is passed from one to the other."""
         return dimensions_of(node) == dimensions_of(other) and self.value(node) is self.value(other)
 
     def _key(self, node: hlo.Instruction) -> object:
@@ -361,9 +361,9 @@ class Arrays:
     def changed(
         self, site: Site | None, node: hlo.Instruction, result: int | None, axes: Axes
     ) -> dict[int, Axes]:
-        """The arrays that an annotation fixes, with another sharding: a line may constrain several.
+        """Returns the new shardings, by array id, if an annotation is changed; a line may constrain several arrays.
 
-        Empty if its line constrains others otherwise: one change would not be of one annotation.
+        Empty if the line also constrains arrays to other shardings, since that would change several annotations.
         """
         if result is not None:
             found = [self.results.get(result)]
@@ -381,7 +381,9 @@ class Arrays:
         return made
 
     def is_wrong(self, value: Value, spec: Mapping[int, Axes]) -> bool:
-        """True for an array that is sharded otherwise in the text; never for constants, which nobody sends."""
+        """Returns True if the predicted sharding of an array differs from that in the text. Never for constants, which
+        are not sent.
+        """
         if value.is_constant:
             return False
         return value.fixed is None and value.now is not None and spec[id(value)] != value.now

@@ -11,7 +11,9 @@ from hlotext.ir.tables import traits
 
 
 def carried_out(shardings: Shardings, node: hlo.Instruction) -> Spec | None:
-    """The sharding in which an operation is carried out where its operands lie; None if they disagree or are unknown."""
+    """Returns the sharding in which an operation runs without moving its operands, or None if they disagree or are
+    unknown.
+    """
     dimensions = dimensions_of(node)
     if dimensions is None or shardings.mesh is None:
         return None

@@ -20,7 +20,7 @@ from hlotext.ir.tables import opcodes
 
 @attrs.frozen
 class Change:
-    """A rule's change before it is put into words."""
+    """A change proposed by a rule, before it is formatted."""
 
     rule: str
     kind: Literal["argument", "constraint", "result"]

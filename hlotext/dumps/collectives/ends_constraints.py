@@ -17,7 +17,7 @@ _MOST = 64
 
 @attrs.frozen
 class Asking:
-    """A constraint that asks for an array in another sharding."""
+    """A constraint that requires another sharding of an array."""
 
     user: hlo.Instruction
     """The instruction that needs the array so: the constraint, or the first operation on the way to it."""
@@ -29,7 +29,8 @@ class Asking:
 def asking(
     one: Communication, node: hlo.Instruction, axes: tuple[str, ...], specs: Specs, have: Spec | None
 ) -> Asking | None:
-    """The constraint for which a collective moves an array of the program; None if another reader may need it.
+    """Returns the constraint for which a collective moves an array of the program, or None if another reader may need
+    it.
 
     It is on the array, or behind operations that compute element by element and that nothing else reads between.
 

@@ -15,7 +15,7 @@ from hlotext.ir.tables import opcodes
 
 
 def may_sum(place: Place, candidates: Sequence[hlo.Instruction]) -> bool:
-    """False for what is known to sum nothing, such as a concatenation, for which the partitioner adds shards up."""
+    """Returns False for an operation known not to sum, such as a concatenation whose shards the partitioner adds up."""
     if candidates:
         return any(one.opcode in SUMMING for one in candidates)
     opcode = place.label.replace("_", "-")
@@ -30,14 +30,14 @@ def is_in_shard_map(place: Place) -> bool:
 
 
 def unknown_sum(place: Place, axes: tuple[str, ...], what: str = "does not sum") -> Reason:
-    """A sum that nothing shows the reason of: neither the operation, nor what is known of it."""
+    """Returns the reason for a partial sum whose cause neither the operation nor its metadata shows."""
     doubt = f"it was created for {place}, which {what}"
     made = Reason(UNKNOWN, None, place, None, axes, None, None, LOW, "", doubts=(doubt,))
     return attrs.evolve(made, because=wording.sentence(made))
 
 
 def unknown(place: Place | None, axes: tuple[str, ...], what: str = "") -> Reason:
-    """A collective that the texts name nothing for but the operation whose metadata it has."""
+    """Returns the reason for a collective of which nothing is known except the operation in its metadata."""
     doubt = f"its metadata names only {place}, which {what}" if place is not None else "it has no metadata"
     made = Reason(UNKNOWN, None, place, None, axes, None, None, LOW, "", doubts=(doubt,))
     return attrs.evolve(made, because=wording.sentence(made))

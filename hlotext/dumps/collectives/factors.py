@@ -17,7 +17,7 @@ PASSES, SUMS, WHOLE, SHIFTS = "passes", "sums", "whole", "shifts"
 
 @attrs.frozen
 class Factor:
-    """Dimensions that are cut alike."""
+    """Dimensions of operands and results that are sharded together."""
 
     size: int
     kind: str
@@ -27,7 +27,7 @@ class Factor:
 
 @attrs.frozen
 class Rule:
-    """The factors of one operation."""
+    """The factors of an operation."""
 
     factors: tuple[Factor, ...]
     dims: tuple[tuple[tuple[int, ...], ...], ...]
@@ -57,14 +57,14 @@ def _numbers(node: hlo.Instruction, name: str) -> tuple[int, ...]:
 
 
 def rule_of(node: hlo.Instruction, operands: Sequence[Dims], results: Sequence[Dims]) -> Rule | None:
-    """The factors of an operation; None if its opcode is not understood."""
+    """Returns the factors of an operation, or None if its opcode is not modeled."""
     make = _Maker([*operands, *results])
     maker = _MAKERS.get(node.opcode, _elementwise if node.opcode in opcodes.ELEMENTWISE else None)
     return make.made() if maker is not None and maker(make, node, operands, results) is not False else None
 
 
 def rule_of_alike(dimensions: Dims) -> Rule:
-    """The rule of what passes an array on."""
+    """Returns the rule of an operation that forwards an array of these sizes."""
     dims = tuple((n,) for n in range(len(dimensions)))
     return Rule(tuple(Factor(size, PASSES) for size in dimensions), (dims, dims))
 

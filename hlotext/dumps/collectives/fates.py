@@ -17,7 +17,7 @@ from hlotext.ir.tables import traits
 
 @attrs.frozen
 class Fate:
-    """One collective of the partitioner in the final HLO."""
+    """The outcome in the final HLO of one collective created by the partitioner."""
 
     sent: float | None
     """Bytes that each device sends for it per run of the module; None if a size or a trip count is not known."""
@@ -28,7 +28,7 @@ class Fate:
 
 
 def fates_of(matches: Iterable[Match]) -> dict[hlo.Instruction, Fate]:
-    """By the collective of the partitioner. What the final HLO no longer has is not among them."""
+    """Returns the outcome of each partitioner collective that is still in the final HLO."""
     found: dict[hlo.Instruction, Fate] = {}
     for one in matches:
         final = one.item.communication
@@ -71,7 +71,7 @@ NO_PASSES = Passes({}, {}, False)
 def passes_of(
     arrays: Arrays, written: Sequence[Written], fates: Mapping[hlo.Instruction, Fate], is_likely: bool
 ) -> tuple[Passes, Passes]:
-    """The likely and the dearest effect of passes on a program, as its present collectives show them.
+    """Returns the likely and the most expensive effect of later passes, as the program's collectives show them.
 
     An array whose collective is in the program keeps what was done to it. Others are likely treated as those of their kind
     are, where all of these are treated alike.

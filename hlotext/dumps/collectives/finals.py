@@ -21,7 +21,7 @@ _KIN = {"reduce-scatter": "all-reduce", "all-reduce": "all-reduce"}
 
 @attrs.define(eq=False)
 class Item:
-    """One collective, with what makes it recognizable in another text."""
+    """A collective with the properties that identify it in another module of the compilation."""
 
     communication: Communication
     text: Text
@@ -52,7 +52,7 @@ class Item:
 
 
 def item(communication: Communication, text: Text) -> Item:
-    """Identifying properties of a collective."""
+    """Returns the identifying properties of a collective."""
     node = communication.instruction
     groups: Hashable = None
     if communication.pairs is not None:
@@ -88,7 +88,7 @@ def _unpadded(node: hlo.Instruction) -> int | None:
 
 @attrs.define(eq=False)
 class Match:
-    """The collectives of the partitioner that one of the final HLO is."""
+    """A collective of the final HLO with the partitioner collectives that it consists of."""
 
     item: Item
     parts: list[Item] = attrs.field(factory=list)
@@ -99,7 +99,7 @@ class Match:
 
 
 def match(finals: Sequence[Item], parts: Sequence[Item]) -> list[Match]:
-    """Finds the parts of each collective of the final HLO; no part is used twice."""
+    """Finds the partitioner collectives that each final collective consists of. Each is used once."""
     found = [Match(one) for one in finals]
     left = list(parts)
     for same_kind in (True, False):
@@ -128,7 +128,7 @@ _RULES: tuple[Callable[[Item], Hashable], ...] = (
 
 
 def kin_of(kind: str) -> str:
-    """The kind that stands for all which passes turn into each other."""
+    """Returns the representative of the kinds of collectives that passes turn into each other."""
     return _KIN.get(kind, kind)
 
 

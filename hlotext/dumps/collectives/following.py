@@ -45,7 +45,7 @@ def _rank(node: hlo.Instruction) -> int:
 
 
 def sources(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
-    """The operands' dimensions that a dimension of a result runs along; nothing for one that is new or summed."""
+    """Yields the operand dimensions that a result dimension corresponds to; none for a new or reduced dimension."""
     opcode, operands = node.opcode, node.operands
     if opcode in opcodes.ELEMENTWISE or opcode in _SAME or gives_indices(node) or is_annotation(node):
         for operand in operands:
@@ -86,12 +86,12 @@ def sources(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
 
 
 def gives_indices(node: hlo.Instruction) -> bool:
-    """True for a custom call that gives the indices of a lookup on."""
+    """Returns True for a custom call that forwards the indices of a gather."""
     return node.opcode == "custom-call" and node.attributes.get("custom_call_target") in _INDICES
 
 
 def contracted(user: hlo.Instruction) -> list[Step]:
-    """The operands and their dimensions that an operation sums over."""
+    """Returns the operands and dimensions over which an operation sums."""
     if user.opcode == "dot":
         return [
             (operand, dimension)
@@ -139,7 +139,7 @@ def _of_bitcast(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
 
 
 def reshaped_dimension(new: Sequence[int], old: Sequence[int], dimension: int) -> int | None:
-    """The dimension before a reshape that one after it is, or is the most major part of; None for others."""
+    """Returns the dimension before a reshape of which `dimension` is all or the most major part; None for others."""
     if new[dimension] == 1:
         return None
     before = 1
@@ -215,7 +215,7 @@ def _of_gather(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
 
 
 def element_of(node: hlo.Instruction) -> list[hlo.Instruction]:
-    """The values that an element of a tuple may be."""
+    """Returns the values that a get-tuple-element may have."""
     index = node.attributes.get("index")
     return _elements(node.operands[0], index) if isinstance(index, int) and node.operands else []
 
@@ -248,7 +248,7 @@ def _elements(source: hlo.Instruction, index: int) -> list[hlo.Instruction]:
 
 
 def passed_to(parameter: hlo.Instruction) -> list[hlo.Instruction]:
-    """The values that callers pass to a parameter; of a loop's body the initial state."""
+    """Returns the values that callers pass to a parameter; for a loop body, the initial state."""
     home, number = parameter.computation, parameter.parameter_number
     if home is None or home.is_entry or number is None:
         return []

@@ -38,7 +38,7 @@ _MOST = 20_000
 
 @attrs.frozen(eq=False)
 class Move:
-    """An array that operations, or a result, need in another sharding than it has."""
+    """An array that operations, or results, need in another sharding than it has."""
 
     tensor: hlo.Instruction
     have: Spec
@@ -54,7 +54,7 @@ class Move:
 
     @property
     def axes(self) -> frozenset[str]:
-        """The axes along which it is cut otherwise."""
+        """The axes along which the two shardings differ."""
         had, wants = self._places(self.have), self._places(self.want)
         return frozenset(a for a in had.keys() | wants.keys() if had.get(a) != wants.get(a))
 
@@ -64,7 +64,7 @@ class Move:
 
 
 class Foreseen:
-    """The moves that a program's annotations ask for."""
+    """The reshards that a program's annotations require."""
 
     def __init__(
         self, program: hlo.Module, mesh: DeviceMesh, final: Text, begun: Sequence[Communication]
@@ -96,7 +96,9 @@ class Foreseen:
         self._told = self._moves_of(final, mesh, begun)
 
     def reason(self, one: Communication, axes: tuple[str, ...], operand: int | None = None) -> Reason | None:
-        """The reason of a collective, or of one operand of a combined one; None if the texts do not tell."""
+        """Returns the reason for a collective, or for one operand of a combined one; None if the annotations do not
+        show it.
+        """
         move = self._told.get((one, operand))
         if move is None:
             return None
@@ -262,8 +264,10 @@ def _kind(move: Move) -> str:
 
 
 def is_foreseeable(program: hlo.Module) -> bool:
-    """True for a program of Shardy's whose annotations are all closed: GSPMD spreads otherwise, and of an open one it is
-    not known what it gets; nor are arrays followed into a shard_map."""
+    """Returns True for a Shardy program whose annotations are all closed, so that their effects can be predicted.
+
+    GSPMD propagates differently, open dimensions get unknown shardings, and arrays are not followed into a shard_map.
+    """
     is_shardy = "xla.sdy.meshes" in program.attributes.get("frontend_attributes", {})
     for count, node in enumerate(program.instructions()):
         if count >= _MOST or str(node.attributes.get("custom_call_target", "")).startswith("xla.sdy."):

@@ -18,7 +18,7 @@ Path = tuple[object, ...]
 
 
 class Keys:
-    """Numbers chains of frames, so that they can be compared across texts whose tables differ."""
+    """Numbers chains of stack frames, to compare them across modules with different stack-frame tables."""
 
     def __init__(self) -> None:
         self._chains: dict[tuple[object, ...], int] = {}
@@ -26,7 +26,7 @@ class Keys:
         self._modules: list[hlo.Module] = []  # keeps their ids from being used again
 
     def of(self, instruction: hlo.Instruction) -> Key | None:
-        """The key of an instruction; None if the text says nothing of where it comes from."""
+        """Returns the key of an instruction, or None if it has no metadata."""
         metadata = instruction.metadata
         if metadata is None:
             return None
@@ -67,7 +67,7 @@ class Keys:
 
 @attrs.frozen
 class Reach:
-    """Arguments of its computation that an operation depends on, and results that depend on it: a bit for each array.
+    """Arguments of its computation that each operation depends on, and results that depend on it, as bit sets.
 
     Partitioning preserves both, so they distinguish layers that repeat the same lines.
     """
@@ -76,12 +76,12 @@ class Reach:
     results: dict[hlo.Instruction, int]
 
     def of(self, instruction: hlo.Instruction) -> tuple[int, int]:
-        """Both sets."""
+        """Returns the bit sets of arguments and results of an instruction."""
         return self.arguments.get(instruction, 0), self.results.get(instruction, 0)
 
 
 def reach_of(computation: Computation) -> Reach:
-    """The sets of all operations of a computation, in two walks over it."""
+    """Computes the bit sets of all operations of a computation, in two passes."""
     arguments: dict[hlo.Instruction, int] = {}
     spans: dict[hlo.Instruction, tuple[int, int]] = {}  # first bit and number of leaves of tuple parameters
     bit = 0
@@ -145,7 +145,7 @@ def _first_leaf(node: hlo.Instruction, index: int) -> int:
 
 
 class Text:
-    """One text of a compilation, with its operations by key and the data that distinguishes equal keys."""
+    """A module of a compilation, with its operations by key and the data that distinguishes equal keys."""
 
     def __init__(self, module: hlo.Module, keys: Keys) -> None:
         self.module = module
@@ -155,7 +155,7 @@ class Text:
         self._paths: dict[Computation, Path] = {}
 
     def key_of(self, node: hlo.Instruction | None) -> Key | None:
-        """The key of an instruction of this text."""
+        """Returns the key of an instruction of this module, or None if it has none."""
         try:
             return self._key_of[node]
         except KeyError:
@@ -168,7 +168,7 @@ class Text:
 
     @functools.cached_property
     def by_key(self) -> dict[Key | None, list[hlo.Instruction]]:
-        """The operations of each key, in the order of the text."""
+        """Operations by key, in text order."""
         found: dict[Key | None, list[hlo.Instruction]] = defaultdict(list)
         for node in self.module.instructions():
             key = self.key_of(node)
@@ -177,7 +177,7 @@ class Text:
         return found
 
     def reach(self, node: hlo.Instruction) -> tuple[int, int]:
-        """Arguments that it depends on, and results that depend on it."""
+        """Returns the bit sets of arguments that an operation depends on, and of results that depend on it."""
         home = node.computation
         if home is None:
             return 0, 0
@@ -187,7 +187,7 @@ class Text:
         return found.of(node)
 
     def path(self, computation: Computation | None) -> Path:
-        """Where a computation is called from."""
+        """Returns the chain of calls that leads to a computation; empty for the entry."""
         if computation is None or computation.is_entry:
             return ()
         found = self._paths.get(computation)
@@ -204,5 +204,5 @@ class Text:
 
     @property
     def computations(self) -> Iterator[tuple[Path, Computation]]:
-        """All computations with their paths."""
+        """All computations with their call paths."""
         return ((self.path(one), one) for one in self.module.computations)

@@ -19,7 +19,7 @@ def _arrays(computation: Computation) -> list[int]:
 
 
 def leaves_of(node: hlo.Instruction) -> Leaves:
-    """The sizes of each array of a result."""
+    """Returns the dimension sizes of each array in a result."""
     shape = node.shape
     if shape is None:
         return ()
@@ -31,7 +31,7 @@ def leaves_of(node: hlo.Instruction) -> Leaves:
 
 
 class Sides:
-    """The texts right before and right after partitioning, and how their operations belong together."""
+    """The modules right before and right after partitioning, and the correspondence of their operations."""
 
     def __init__(self, before: hlo.Module, after: hlo.Module, keys: Keys) -> None:
         self.before = Text(before, keys)
@@ -46,7 +46,7 @@ class Sides:
     # ---- before
 
     def local(self, node: hlo.Instruction) -> Leaves:
-        """Local shape of an operation of the text before partitioning."""
+        """Returns the per-device sizes of an operation before partitioning."""
         found = self._local.get(node)
         if found is None:
             shape = node.shape
@@ -70,7 +70,7 @@ class Sides:
     # ---- across
 
     def counterpart(self, node: hlo.Instruction) -> hlo.Instruction | None:
-        """The operation before partitioning of which an operation after it is a shard; None if unknown."""
+        """Returns the operation before partitioning of which an operation after it is a shard, or None if unknown."""
         if node not in self._found:
             self._found[node] = None  # a cycle through tuples ends here
             self._found[node] = self._counterpart(node)
@@ -132,14 +132,16 @@ class Sides:
         return found[0] if len(found) == 1 else None
 
     def candidates(self, node: hlo.Instruction, key: Key | None = None) -> list[hlo.Instruction]:
-        """Operations before partitioning that have the opcode and the key, narrowed by shape, place and dependences."""
+        """Returns the operations before partitioning with the same opcode and key, narrowed by shape, path and
+        dependencies.
+        """
         key = self.after.key_of(node) if key is None else key
         return self.narrowed(
             [one for one in self.before.by_key.get(key, ()) if one.opcode == node.opcode], node
         )
 
     def narrowed(self, candidates: Sequence[hlo.Instruction], node: hlo.Instruction) -> list[hlo.Instruction]:
-        """Those of several operations that fit an operation after partitioning best, test by test."""
+        """Narrows candidates before partitioning to those that best match an operation after it, test by test."""
         path, mine, reach = self.after.path(node.computation), leaves_of(node), self.after.reach(node)
         tests: tuple[Callable[[hlo.Instruction], bool], ...] = (
             lambda one: self.before.path(one.computation) == path,

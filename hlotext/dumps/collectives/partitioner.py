@@ -48,7 +48,7 @@ _SLICES = traits.SLICES
 
 @attrs.define(eq=False)
 class Written:
-    """One collective right after partitioning, and what is known of it."""
+    """A collective right after partitioning, with what is known of its cause."""
 
     part: hlo.Instruction
     communication: Communication
@@ -80,12 +80,12 @@ class Written:
 
     @property
     def user(self) -> hlo.Instruction | None:
-        """The operation that it is written for; None for results of the program, and where several fit."""
+        """The operation that needs the collective, or None for results of the program and if several qualify."""
         return self.users[0] if len(self.users) == 1 else None
 
 
 class Partitioner(Shardings):
-    """The partitioner's output, collective by collective, and the shardings that it was given."""
+    """The collectives created by the partitioner, and the shardings that it was given."""
 
     def __init__(self, sides: Sides, mesh: DeviceMesh | None) -> None:
         super().__init__(sides.before, mesh)

@@ -11,17 +11,19 @@ from hlotext.ir.values.frames import StackFrame
 
 
 def is_constraint(node: hlo.Instruction) -> bool:
-    """True for a sharding constraint of the program, in any text."""
+    """Returns True for a sharding constraint of the program, at any stage."""
     return node.opcode in ("copy", "custom-call") and is_named_constraint(op_name_of(node))
 
 
 def is_annotation(node: hlo.Instruction) -> bool:
-    """True for what fixes a sharding in the program: a constraint, or the sharding in a type of an explicit mesh."""
+    """Returns True for an instruction that fixes a sharding: a constraint, or the sharding of a type on an explicit
+    mesh.
+    """
     return is_constraint(node) or node.attributes.get("custom_call_target") == "Sharding"
 
 
 def is_named_constraint(op_name: str) -> bool:
-    """True for the name of what a constraint brought, whatever it became; `reshard` is the one for explicit meshes."""
+    """Returns True for the op_name of an operation that comes from a constraint, or for explicit meshes from `reshard`."""
     return op_name.rpartition("/")[2] in ("sharding_constraint", "reshard")
 
 
@@ -46,25 +48,25 @@ _KIND_OF = {
 
 
 def asked_kind(op_name: str) -> str | None:
-    """Kind of the collective that the program itself asks for by an operation of that name, as in a shard_map; else None."""
+    """Returns the kind of collective that an op_name shows the program to request itself, as in a shard_map; else None."""
     found = _PRIMITIVE.search(op_name)
     return _KIND_OF.get(found[1], found[1].replace("_", "-")) if found is not None else None
 
 
 def is_by_hand(node: hlo.Instruction) -> bool:
-    """True in a `shard_map`, which has operations for parts and no shardings that a step could change."""
+    """Returns True in a `shard_map`, where operations work on shards and have no shardings to change."""
     return "shard_map" in op_name_of(node).split("/")
 
 
 class Places:
-    """Makes places of instructions of one text."""
+    """Creates `Place`s for the instructions of one module."""
 
     def __init__(self, text: Text) -> None:
         self._text = text
         self._files: set[str] | None = None
 
     def of(self, node: hlo.Instruction, is_exact: bool = True) -> Place:
-        """The place of an instruction; without itself where it is one of several."""
+        """Returns the place of an instruction; without the instruction itself unless `is_exact`."""
         frame = self.frame(node)
         return Place(
             op_name_of(node),
@@ -75,10 +77,10 @@ class Places:
         )
 
     def frame(self, node: hlo.Instruction) -> StackFrame | None:
-        """The innermost frame; of a constraint that of whoever calls a helper that only annotates.
+        """Returns the innermost frame; for a constraint in a helper that only annotates, the frame of its caller.
 
-        Programs often put constraints through one function, whose line then says nothing. It is known by its file: no
-        operation that computes has its innermost frame there.
+        Programs often apply constraints through one function. It is recognized by its file, in which no computing
+        operation has its innermost frame.
         """
         frame = node.innermost_frame
         if (

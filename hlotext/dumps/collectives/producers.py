@@ -35,7 +35,7 @@ def behind_views(node: hlo.Instruction) -> hlo.Instruction:
 
 
 def joined(node: hlo.Instruction) -> list[hlo.Instruction]:
-    """Arrays that a pass combined into one."""
+    """Returns the arrays that a pass combined into one; empty for other instructions."""
     for _ in range(MOST):
         if node.opcode == "fusion" and node.called_computations and len(node.called_computations[0]):
             node = node.called_computations[0].root
@@ -49,7 +49,9 @@ def joined(node: hlo.Instruction) -> list[hlo.Instruction]:
 
 
 def maker(node: hlo.Instruction, text: Text | None = None, stop: Key | None = None) -> hlo.Instruction:
-    """Producer of a value through views and fusion roots; `stop` is the key, in a text, of a view to stop at."""
+    """Returns the producer of a value, looking through views and fusion roots, up to a view with the key `stop` in
+    `text`.
+    """
     for _ in range(MOST):
         if stop is not None and text is not None and node.opcode in VIEWS and text.key_of(node) == stop:
             break
@@ -76,7 +78,7 @@ def maker(node: hlo.Instruction, text: Text | None = None, stop: Key | None = No
 
 
 def argument_of(node: hlo.Instruction) -> hlo.Instruction | None:
-    """The argument that an array is a slice of, such as a layer's weights; None if it may be of another array too."""
+    """Returns the argument that an array is a slice of, such as a layer's weights; None if it may be of another array."""
     seen: set[hlo.Instruction] = set()
     ends: set[hlo.Instruction] = set()
     stack = [node]
@@ -103,7 +105,7 @@ def argument_of(node: hlo.Instruction) -> hlo.Instruction | None:
 
 
 def reader_of(one: Communication, text: Text, key: Key | None) -> hlo.Instruction | None:
-    """The first operation with other metadata that computes with what a collective gives, inside fusions too."""
+    """Returns the first operation with other metadata that computes with a collective's result, including in fusions."""
     queue = list(one.start.user_view) or list(one.instruction.user_view)
     seen: set[hlo.Instruction] = set()
     for node in queue:
@@ -130,7 +132,7 @@ def reader_of(one: Communication, text: Text, key: Key | None) -> hlo.Instructio
 
 
 def is_returned(one: Communication) -> bool:
-    """True if what a collective gives is a result of the program, through views alone, and nothing else reads it."""
+    """Returns True if a collective's result reaches the program's results through views alone, without other readers."""
     queue = [one.start]
     for node in queue:
         if len(queue) > MOST:
@@ -157,7 +159,7 @@ def _is_of_entry(node: hlo.Instruction) -> bool:
 
 
 def is_read_so(one: Communication, text: Text, key: Key) -> bool:
-    """True if an operation that computes, with the collective's own metadata, reads what it gives."""
+    """Returns True if a computing operation with the collective's own metadata reads its result."""
     for user in one.start.user_view:
         bodies = user.called_computations if user.opcode == "fusion" else ()
         inside = [node for body in bodies for node in body.instructions] or [user]

@@ -108,7 +108,7 @@ class Suggestion:
 
 
 class Deferred:
-    """Suggestions that are computed when asked for; what computes them holds the texts, and is let go then."""
+    """Suggestions that are computed on first access; the modules they are computed from are then released."""
 
     __slots__ = ("_make", "_value")
 

@@ -25,7 +25,7 @@ PROPAGATED = "propagated; no annotation found"
 
 
 class Schemes:
-    """Parallelism schemes around the collectives of one compilation."""
+    """Recognizes partitioning schemes around the collectives of one compilation."""
 
     def __init__(self, shardings: Shardings, annotations: Annotations) -> None:
         self._shardings = shardings
@@ -50,7 +50,9 @@ class Schemes:
     # ---- where a sharding comes from
 
     def origin(self, part: Written) -> str:
-        """Origin of the tensor's sharding, in one sentence; empty for collectives that the program requests."""
+        """Returns the origin of the tensor's sharding, in one sentence; empty for collectives that the program
+        requests.
+        """
         told = []
         if part.cause in (RESHARD, HALO) and part.tensor is not None and part.have is not None:
             told.append(self._of(part.tensor, part.have))
@@ -107,7 +109,7 @@ class Schemes:
         return f"{want} is requested by {asked[0].label}" if asked is not None and is_result else ""
 
     def constraint(self, part: Written) -> str:
-        """The constraint of the program for which an operation needs its operand otherwise; empty if none is known."""
+        """Returns the constraint for which an operation needs another sharding of its operand; empty if none is known."""
         user = part.users[0] if part.users else None
         if part.cause != RESHARD or part.side != "operand" or user is None or part.want is None:
             return ""
@@ -132,7 +134,7 @@ class Schemes:
     # ---- schemes
 
     def scheme(self, part: Written) -> str:
-        """The scheme that a collective belongs to; empty for none that is known."""
+        """Returns the scheme that a collective belongs to; empty if none is recognized."""
         if part.cause == RESHARD and part.side == "operand" and part.communication.kind == "all-gather":
             return FSDP if self._is_fsdp(part) else ""
         if part.cause == PARTIAL and part.users and part.users[0].opcode in ("dot", "reduce"):
@@ -181,7 +183,7 @@ class Schemes:
 
 
 def named(axes: Sequence[str]) -> str:
-    """Axes where their names alone would read as words: `axis 'data'`."""
+    """Formats axes for sentences: `axis 'data'`."""
     return f"ax{'is' if len(axes) == 1 else 'es'} {' and '.join(map(repr, axes))}"
 
 

@@ -13,7 +13,7 @@ _MOST_TUPLES = 64
 
 
 class Shardings:
-    """The shardings of one text before partitioning."""
+    """The shardings of one module before partitioning."""
 
     def __init__(self, text: Text, mesh: DeviceMesh | None) -> None:
         self.text = text
@@ -22,7 +22,7 @@ class Shardings:
         self._spec_of: dict[hlo.Instruction, Spec | None] = {}
 
     def spec(self, node: hlo.Instruction) -> Spec | None:
-        """The spec of an array before partitioning; None without a mesh, and where no PartitionSpec says it."""
+        """Returns the spec of an array before partitioning; None without a mesh, or if no PartitionSpec expresses it."""
         if node not in self._spec_of:
             dimensions = dimensions_of(node)
             found = None
@@ -32,7 +32,7 @@ class Shardings:
         return self._spec_of[node]
 
     def result_sharding(self, number: int) -> Sharding | None:
-        """The sharding of a result of the program."""
+        """Returns the sharding of a result of the program, or None if absent."""
         root = self.text.module.entry.root
         if root.shape is not None and root.shape.is_tuple:
             found = sharding_of(root, number)
@@ -43,7 +43,7 @@ class Shardings:
 
 
 def sharding_of(node: hlo.Instruction, index: int | None = None) -> Sharding | None:
-    """The sharding of an array before partitioning; None means replicated. Of a tuple that of one of its arrays."""
+    """Returns the sharding of an array before partitioning, or of one array of a tuple; None means replicated."""
     found = node.sharding
     if found is None and node.opcode == "get-tuple-element" and index is None:
         return _of_element(node)

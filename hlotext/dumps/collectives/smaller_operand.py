@@ -18,11 +18,11 @@ _MOST = 64
 
 
 def instead_of(part: Written, partitioner: Partitioner, places: Places) -> str:
-    """A way to move the smaller operand of a product in place of a gathered one; empty if shapes do not show it.
+    """Describes how to move the smaller operand of a product in place of a gathered one; empty if that is not possible.
 
-    The gathered dimension is one that the product only goes along: that of its batch, or the one in which entries are looked
-    up that are factors of products, as the experts of tokens are. Each device has all it needs of the array then, and what it
-    is multiplied with can go there.
+    The gathered dimension must be a batch dimension of the product, or one that is looked up to give factors of
+    products, such as the experts of tokens. Each device then has what it needs of the array, and its factors can be
+    moved there.
     """
     tensor, user = part.tensor, part.users[0] if part.users else None
     if part.cause != RESHARD or part.communication.kind != "all-gather" or part.side != "operand":
@@ -75,7 +75,7 @@ _SIDES = (("lhs", "rhs"), ("rhs", "lhs"))
 
 
 def factors_of(lookup: hlo.Instruction) -> Iterator[hlo.Instruction]:
-    """The arrays that looked-up entries are multiplied with: the other operands of products with a batch."""
+    """Yields the arrays that looked-up entries are multiplied with: the other operands of batched products."""
     seen, queue = {lookup}, [lookup]
     for node in queue:
         for user in node.user_view:

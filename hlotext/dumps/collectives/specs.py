@@ -18,7 +18,7 @@ Dims = tuple[int, ...]
 
 @attrs.frozen
 class Spec:
-    """The axes of a mesh that each dimension of an array is cut along, the most major first: a `PartitionSpec`."""
+    """The mesh axes that shard each dimension of an array, most major first, as in a `PartitionSpec`."""
 
     axes: tuple[tuple[str, ...], ...]
 
@@ -28,25 +28,25 @@ class Spec:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Every axis that cuts a dimension, by dimension."""
+        """All axes that shard a dimension, in order of dimensions."""
         return tuple(axis for dimension in self.axes for axis in dimension)
 
     def dimension_of(self, axis: str) -> int | None:
-        """The dimension that an axis cuts; None if it cuts none."""
+        """Returns the dimension that an axis shards, or None if it shards none."""
         return next((n for n, dimension in enumerate(self.axes) if axis in dimension), None)
 
     def without(self, axes: Sequence[str]) -> Spec:
-        """This spec with these axes removed from every dimension."""
+        """Returns the spec with these axes removed from every dimension."""
         return Spec(tuple(tuple(a for a in dimension if a not in axes) for dimension in self.axes))
 
     def moved(self, axis: str, dimension: int) -> Spec:
-        """This spec with an axis moved to the minor end of a dimension."""
+        """Returns the spec with an axis moved to the minor end of a dimension."""
         rest = list(self.without((axis,)).axes)
         rest[dimension] = (*rest[dimension], axis)
         return Spec(tuple(rest))
 
     def local(self, dimensions: Sequence[int], mesh: DeviceMesh) -> Dims:
-        """Local shape on one device, uneven parts rounded up."""
+        """Returns the sizes on one device, rounding up uneven dimensions."""
         sizes = dict(zip(mesh.names, mesh.sizes, strict=True))
         return tuple(
             -(-size // math.prod(sizes[a] for a in cut))
@@ -54,7 +54,7 @@ class Spec:
         )
 
     def leaves_none_empty(self, dimensions: Sequence[int], mesh: DeviceMesh) -> bool:
-        """True if every device has a part of every dimension."""
+        """Returns True if every device has a nonempty part of every dimension."""
         sizes = dict(zip(mesh.names, mesh.sizes, strict=True))
         return all(
             size >= math.prod(sizes[a] for a in cut)
@@ -63,7 +63,7 @@ class Spec:
         )
 
     def divides(self, dimensions: Sequence[int], mesh: DeviceMesh) -> bool:
-        """True if every dimension is cut into equal parts, as jax requires of arguments."""
+        """Returns True if every dimension is divided evenly, as JAX requires of arguments."""
         sizes = dict(zip(mesh.names, mesh.sizes, strict=True))
         return all(
             not size % math.prod(sizes[a] for a in cut)
@@ -71,7 +71,7 @@ class Spec:
         )
 
     def text(self, is_open: Sequence[bool]) -> str | None:
-        """As a constraint that leaves dimensions open; None if such a dimension has axes, which no PartitionSpec says."""
+        """Formats the spec with open dimensions as unconstrained; None if an open dimension has axes."""
         if any(cut and free for cut, free in zip(self.axes, is_open, strict=True)):
             return None
         entries = (
@@ -90,12 +90,12 @@ def _entry(axes: tuple[str, ...]) -> str:
 
 
 def replicated(rank: int) -> Spec:
-    """The spec that cuts nothing."""
+    """Returns the spec without axes."""
     return Spec(((),) * rank)
 
 
 class Specs:
-    """Turns shardings into specs on one mesh; each sharding is converted once."""
+    """Converts shardings to specs on one mesh. Results are cached."""
 
     def __init__(self, mesh: DeviceMesh) -> None:
         self.mesh = mesh
@@ -103,7 +103,7 @@ class Specs:
         self._axes = [n for n, size in enumerate(mesh.sizes) if size > 1]
 
     def of(self, sharding: Sharding | None, rank: int) -> Spec | None:
-        """The spec of an array's sharding, none meaning replicated; None if no PartitionSpec says the same."""
+        """Returns the spec of a sharding, where None means replicated; None if no PartitionSpec expresses it."""
         if sharding is None:
             return replicated(rank)
         key = sharding, rank
@@ -182,9 +182,10 @@ class Specs:
 
 
 def placements(have: Spec, axes: Sequence[str], others: Sequence[str] = ()) -> Iterator[tuple[int, Spec]]:
-    """Specs reachable from `have` by moving or dropping some of these axes, with the number of axes changed, fewest first.
+    """Yields the specs reachable from `have` by moving or dropping some of these axes, with the number of changed axes,
+    fewest first.
 
-    `others` are axes that may cut a dimension of the new spec although the collective does not go along them.
+    `others` are axes that the new spec may also use, although the collective does not run along them.
     """
     found: dict[Spec, int] = {have: 0}
     for axis in dict.fromkeys((*axes, *others)):
@@ -199,11 +200,11 @@ def placements(have: Spec, axes: Sequence[str], others: Sequence[str] = ()) -> I
 
 
 def dimensions_of(node: hlo.Instruction) -> Dims | None:
-    """The sizes of an array; None for tuples and what has no shape."""
+    """Returns the dimension sizes of an array, or None for tuples and unknown shapes."""
     shape = node.shape
     return tuple(shape.dimensions) if shape is not None and shape.is_array else None
 
 
 def whole(axes: tuple[str, ...]) -> tuple[str, ...]:
-    """The axes that these are, or are parts of."""
+    """Returns the mesh axes of these axes or sub-axes, without duplicates."""
     return tuple(dict.fromkeys(axis.partition(":")[0] for axis in axes))

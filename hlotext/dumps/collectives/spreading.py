@@ -23,7 +23,7 @@ _THROUGH = traits.REARRANGES_ELEMENTS | {EDGE, RESULT}
 
 
 class Spreading:
-    """Shardings of the arrays of a text, with one annotation changed."""
+    """Predicts the shardings of a module's arrays with one annotation changed."""
 
     def __init__(self, arrays: Arrays) -> None:
         self._arrays = arrays
@@ -36,7 +36,7 @@ class Spreading:
         """Steps taken before: with one annotation changed most are the same."""
 
     def spread(self, changed: Mapping[int, Axes] = {}) -> dict[int, Axes]:
-        """The shardings of all arrays, by their ids, with these annotations instead."""
+        """Propagates shardings with these annotations replaced. Returns the sharding of every array, by array id."""
         spec: dict[int, Axes] = {}
         closed: set[int] = set()
         for value in self._arrays.values:
@@ -201,7 +201,7 @@ class Spreading:
 
 
 def project(rule: Rule, n: int, axes: Axes, sizes: Mapping[str, int]) -> dict[int, tuple[str, ...]]:
-    """The axes of each factor of an array."""
+    """Returns the axes of each factor of operand or result `n`, given its sharding."""
     found: dict[int, tuple[str, ...]] = {}
     for factors, cut in zip(rule.dims[n], axes, strict=True):
         if len(factors) == 1:

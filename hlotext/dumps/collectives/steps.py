@@ -28,17 +28,17 @@ UNCHECKED = "no sharding in the text names mesh axes, so the names of --mesh cou
 
 @attrs.frozen
 class Partitioning:
-    """The texts right before and right after partitioning."""
+    """The steps right before and right after partitioning."""
 
     before: Step
     after: Step
 
 
 def partitioning_of(compilation: Compilation) -> Partitioning | None:
-    """The steps around the partitioner; None if they were not dumped.
+    """Returns the steps around the partitioner, or None if they were not dumped.
 
-    The step before is the last one of the same pipeline: pipelines that run inside the partitioner are dumped in between,
-    and propagation has no dump of its own if it changes nothing.
+    The step before is the last one of the same pipeline: pipelines that run inside the partitioner are dumped in
+    between, and propagation has no dump of its own if it changes nothing.
     """
     steps = compilation.steps
     for step in steps:
@@ -51,7 +51,7 @@ def partitioning_of(compilation: Compilation) -> Partitioning | None:
 
 
 def read(step: Step | None) -> hlo.Module | None:
-    """Reads the module of a step without caching it; None if it cannot be read."""
+    """Reads the module of a step without caching it. Returns None if there is no step or it cannot be read."""
     if step is None:
         return None
     known = step.__dict__.get("module")
@@ -83,9 +83,10 @@ def named_mesh(compilation: Compilation, module: hlo.Module) -> FoundMesh | None
 def mesh_for(
     given: DeviceMesh | str | None, after: hlo.Module, others: Iterable[hlo.Module | None]
 ) -> DeviceMesh | None:
-    """The given mesh, else that of the first text with the program's axis names; later texts are then not read.
+    """Returns the given mesh, or else that of the first module with axis names of the program; later modules are then
+    not read.
 
-    Raises ValueError if the given text is not a mesh, or if the number of devices is not the module's.
+    Raises ValueError if the given text is not a mesh, or if its number of devices is not the module's.
     """
     if given is None:
         return _named(itertools.chain(others, (after,)))
@@ -99,9 +100,10 @@ def mesh_for(
 
 
 def other_mesh(given: DeviceMesh | str | None, texts: Iterable[hlo.Module | None]) -> str:
-    """A note that names the program's own mesh if it differs from the given one, with the axes that may be meant.
+    """Returns a note that names the program's mesh if it differs from the given one, with axes that may have been
+    meant.
 
-    `UNCHECKED` if no text names axes, so that they cannot be compared; empty if the meshes are equal.
+    `UNCHECKED` if no module names axes, so that they cannot be compared; empty if the meshes are equal.
     """
     mesh = parse_mesh(given) if isinstance(given, str) else given
     if mesh is None:

@@ -126,7 +126,8 @@ class Traffic:
         spec: Spec,
         following: tuple[int, ...] = (),
     ) -> Estimate | None:
-        """Traffic of all collectives if an annotation is another one, or an array gets one that has none.
+        """Estimates the change in the traffic of all collectives if an annotation is replaced, or added to an array
+        without one.
 
         Args:
             site: The annotation.

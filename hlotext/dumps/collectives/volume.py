@@ -21,7 +21,7 @@ _MOST_WAYS = 1024
 
 @attrs.frozen
 class Sent:
-    """Bytes that one operation sends."""
+    """Bytes that an operation sends."""
 
     moves: dict[object, float]
     """Bytes to place operands otherwise, by array and sharding: who wants the same shares it."""
@@ -38,7 +38,7 @@ class Sent:
 
 
 class Volume:
-    """Bytes sent by the operations of one text."""
+    """Bytes sent by the operations of one module."""
 
     def __init__(self, sizes: Mapping[str, int], passes: Passes = NO_PASSES) -> None:
         self._sizes = dict(sizes)
@@ -50,13 +50,13 @@ class Volume:
         return math.prod(self._sizes[a] for a in axes)
 
     def local(self, value: Value, axes: Axes) -> float:
-        """Bytes of one shard."""
+        """Returns the bytes of one shard of an array."""
         return value.width * math.prod(
             -(-size // self._cut(cut)) for size, cut in zip(value.dimensions, axes, strict=True)
         )
 
     def moved(self, value: Value, have: Axes, want: Axes) -> float:
-        """Bytes sent to place an array otherwise."""
+        """Returns the bytes that a device sends to reshard an array."""
         if have == want or value.is_constant:
             return 0.0
         key = value.dimensions, value.width, have, want
@@ -104,12 +104,12 @@ class Volume:
         return self.local(rest, ((),) * len(left)) * (n - 1) / n
 
     def summed(self, size: float, axes: Sequence[str]) -> float:
-        """Bytes sent by an all-reduce."""
+        """Returns the bytes that a device sends in an all-reduce of `size` bytes."""
         n = self._cut(axes)
         return 2 * size * (n - 1) / n
 
     def of(self, one: Operation, spec: Mapping[int, Axes]) -> Sent | None:
-        """Bytes sent per run; None if unknown."""
+        """Returns the bytes that an operation sends per run, or None if unknown."""
         specs = tuple([spec[n] for n in one.ids])
         key = one.number, specs
         if key not in self._known:

@@ -42,7 +42,7 @@ class Way:
 
 
 def backward(sides: Sides, collective: hlo.Instruction, key: Key | None, own: Collection[str]) -> Way:
-    """Where the data of a collective comes from; the walk stops at operations whose opcode is in `own`."""
+    """Walks back to the sources of a collective's data, stopping at operations whose opcode is in `own`."""
     found: list[hlo.Instruction] = []
     ends: list[hlo.Instruction] = []
     passed: list[hlo.Instruction] = []
@@ -162,7 +162,9 @@ def forward(
 
 
 def last_of(sides: Sides, nodes: Collection[hlo.Instruction]) -> hlo.Instruction | None:
-    """The reader's own operation of several with its opcode: one that computes, else the last that has its local shape."""
+    """Returns the reader's own operation among several with its opcode: one that computes, or else the last with its
+    local shape.
+    """
     for node in nodes:
         if node.opcode not in MOVES:
             return node
@@ -174,7 +176,7 @@ def last_of(sides: Sides, nodes: Collection[hlo.Instruction]) -> hlo.Instruction
 
 @attrs.frozen
 class Reading:
-    """Use of a tensor that a collective itself names."""
+    """The use of a tensor that a collective's metadata names."""
 
     end: hlo.Instruction
     """The shard of the tensor, after partitioning."""
@@ -192,9 +194,10 @@ class Reading:
 
 
 def reading(sides: Sides, collective: hlo.Instruction) -> Reading | None:
-    """Tensor moved by a collective that carries its metadata, as XLA writes since June 2026.
+    """Returns the use of the tensor that a collective moves, for collectives with the tensor's metadata, as XLA writes
+    since June 2026.
 
-    None for one that carries those of its reader, and where the tensor or the reader is not found.
+    Returns None for collectives with the metadata of their reader, and if the tensor or the reader is not found.
     """
     if not is_marked(collective) or not collective.operands:
         return None
@@ -259,7 +262,7 @@ def _in_its_place(sides: Sides, collective: hlo.Instruction) -> list[hlo.Instruc
 
 
 def is_marked(node: hlo.Instruction) -> bool:
-    """True for a collective that the partitioner says it made."""
+    """Returns True for a collective that the partitioner marks as its own (`is_spmd_generated`)."""
     return node.opcode in opcodes.COLLECTIVES and node.frontend_attributes.get("is_spmd_generated") == "true"
 
 

@@ -36,7 +36,7 @@ _KEEPING = opcodes.ELEMENTWISE | _VIEWS | {"parameter", "get-tuple-element", "fu
 
 @attrs.frozen(eq=False)
 class WholeBatch:
-    """A batch that is gathered for a lookup, and what goes on with all of it."""
+    """A batch that is gathered for a lookup, and the operations that process all of it on every device."""
 
     argument: hlo.Instruction
     """The argument that brings the batch in parts, such as the tokens."""
@@ -54,7 +54,7 @@ class WholeBatch:
 
 @fact
 def whole_batches(module: hlo.Module) -> tuple[WholeBatch, ...]:
-    """The batches of the final HLO that each device works on as a whole, although they come in parts."""
+    """Finds the batches in the final HLO that are sharded among devices but processed as a whole on each."""
     found = []
     exchanging = {
         one.start for one in communications(module) if one.kind in ("all-to-all", "collective-permute")
@@ -263,7 +263,7 @@ def _elements(node: hlo.Instruction) -> int | None:
 
 
 def steps(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
-    """The values that a dimension of an array goes on in: through fusions, loops, branches and collectives."""
+    """Yields the values in which a dimension of an array continues: through fusions, loops, branches and collectives."""
     home = node.computation
     if node.is_root and home is not None and not home.is_entry:
         for caller in home.callers:

@@ -31,7 +31,7 @@ UNTOLD = "unknown"
 
 
 def by_a_pass(name: str | None) -> str:
-    """Of a collective that the partitioner did not write."""
+    """Formats the reason for a collective that the partitioner did not create."""
     return "a pass after the partitioner added it" + (f": {name}" if name else "")
 
 
@@ -39,7 +39,7 @@ LATER_PASS = "a later pass"
 
 
 def of_lookup(lookup: Place, argument: str) -> str:
-    """Of a collective that sends values of a whole batch, which a lookup took the sharding from."""
+    """Formats the advice for a collective that sends values of a whole batch because of a lookup."""
     batch = f"the batch of {argument}" if argument else "the batch"
     return (
         f"{batch} is sharded, but {lookup} gives its result the sharding of the table; with_sharding_constraint after the "
@@ -50,7 +50,7 @@ def of_lookup(lookup: Place, argument: str) -> str:
 def of_experts(
     array: Place, size: int, factor: Place, factor_size: int, axes: tuple[str, ...], rank: int
 ) -> str:
-    """Of a gathered array whose entries, looked up, are multiplied with something smaller."""
+    """Formats the advice for a gathered array whose looked-up entries are multiplied with something smaller."""
     spec = f"P({_axes(axes)}{', None' * (rank - 1)})"
     return (
         f"move what {array} is multiplied with instead: {_value(factor, 'the other factor')} is smaller "
@@ -61,7 +61,9 @@ def of_experts(
 
 
 def of_batch(other: Place, other_size: int, size: int, spec: str) -> str:
-    """Of a gathered operand of a product that is cut along its batch, where the other is smaller."""
+    """Formats the advice for a gathered operand of a product that is sharded along the batch, if the other one is
+    smaller.
+    """
     value = (
         f"what line {other.line} constrains"
         if is_named_constraint(other.op_name) and other.line
@@ -78,28 +80,28 @@ def _axes(axes: tuple[str, ...]) -> str:
 
 
 def rewritten(kind: str, final: str) -> str:
-    """Of a collective that a pass replaced by one of another kind."""
+    """Formats the origin of a collective that a pass rewrote into one of another kind."""
     return f"the partitioner created an {kind}, which {LATER_PASS} rewrote into a {final}"
 
 
 def constraint(place: Place) -> str:
-    """A constraint of the program."""
+    """Formats a constraint of the program."""
     called = "reshard" if place.label == "reshard" else "constraint"
     return f"the {called} on line {place.line}" if place.line else f"a {called}"
 
 
 def asks(label: str) -> str:
-    """Of the annotation for which an operation needs its operand otherwise."""
+    """Formats the annotation that requires another sharding of an operand."""
     return f"{label} asks for it"
 
 
 def along(axes: tuple[str, ...]) -> str:
-    """Axes as sentences name them."""
+    """Formats axes for sentences."""
     return " and ".join(axes) if axes else "unnamed mesh axes"
 
 
 def sentence(reason: Reason, part: Written | None = None) -> str:
-    """Why a collective is there, in one sentence."""
+    """Formats the reason for a collective, in one sentence."""
     if reason.cause == RESHARD:
         return _reshard(reason, part)
     if reason.cause == HOST:
@@ -117,7 +119,7 @@ def sentence(reason: Reason, part: Written | None = None) -> str:
 
 
 def sure_of(reason: Reason) -> str:
-    """Wording of the parts of an answer that are certain."""
+    """Formats which parts of a reason are certain, and the doubts."""
     known = [
         name
         for name, is_known in (
@@ -138,9 +140,9 @@ def sure_of(reason: Reason) -> str:
 
 
 def facts(cause: CollectiveCause) -> list[tuple[str, str]]:
-    """All facts about one collective, as names and sentences: a sentence for each reason, and what several share once.
+    """Returns all facts about a collective as (name, sentence): a sentence for each reason, and shared facts once.
 
-    How sure the reasons are is a row of its own where it is the same of all, else it stands behind each.
+    The confidence is a row of its own if it is the same for all reasons, and otherwise follows each reason.
     """
     told = joined(cause.reasons)
     sure = list(dict.fromkeys(sure_of(members[0]) for _, members in told))
@@ -155,7 +157,9 @@ def facts(cause: CollectiveCause) -> list[tuple[str, str]]:
 
 
 def joined(reasons: Iterable[Reason]) -> list[tuple[str, list[Reason]]]:
-    """The sentences of reasons without "because", those that differ in the operation alone as one, unknown ones last."""
+    """Formats reasons as sentences without "because", merging those that differ only in the operation, unknown ones
+    last.
+    """
     told: dict[str, list[Reason]] = {}
     for reason in sorted(reasons, key=lambda one: one.cause == UNKNOWN):
         told.setdefault(reason.because.removeprefix("because "), []).append(reason)
@@ -200,8 +204,7 @@ def _annotations(reasons: Sequence[Reason]) -> list[tuple[str, str]]:
 
 
 def groups(causes: Iterable[CollectiveCause]) -> list[list[CollectiveCause]]:
-    """Collectives of one kind and with the same reason together, host transfers in both directions; first what sends most,
-    one by one."""
+    """Groups collectives by kind and reason, host transfers in both directions together, by bytes sent, most first."""
     found: dict[tuple[str, str], list[CollectiveCause]] = {}
     for one in sorted(
         causes, key=lambda one: -(one.communication.sent_bytes * (one.communication.runs or 1))
@@ -212,7 +215,7 @@ def groups(causes: Iterable[CollectiveCause]) -> list[list[CollectiveCause]]:
 
 
 def is_told(cause: CollectiveCause) -> bool:
-    """True where anything is known of why it is there."""
+    """Returns True if any reason is known."""
     return any(reason.cause != UNKNOWN for reason in cause.reasons)
 
 
@@ -231,11 +234,11 @@ def suggestion(
     measured_on: str,
     work: float = 0.0,
 ) -> str:
-    """One change and its price.
+    """Formats a suggested change with its effects.
 
-    The bytes spared are those of this collective, `least` those that all send less at least, as far as that is known. Of an
-    inner array, which is no argument and no result, others may grow with it. `results` have to be annotated as it is; `free`
-    ones, which the program does not annotate, take the shardings that follow.
+    `spared` are the bytes saved in this collective, and `least` the minimum saved in all, if known. For an inner array
+    (neither argument nor result), other arrays may grow too. `results` must be annotated in the same way; `free` ones,
+    which the program does not annotate, take the shardings that follow.
     """
     total = f"at least an estimated {byte_text(least)}" if least else "an unknown amount"
     if spared:
@@ -321,7 +324,7 @@ def _reshard(reason: Reason, part: Written | None) -> str:
 
 
 def as_it_is_read(reason: Reason) -> str:
-    """The repair of a reshard in a few words: which tensor is to have which sharding, and for what; empty if not known."""
+    """Formats the repair of a reshard briefly: the tensor, its new sharding, and the reader; empty if unknown."""
     if reason.tensor is None or not reason.tensor.label or reason.user is None:
         return ""
     needed = _asking(reason)

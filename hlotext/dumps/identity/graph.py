@@ -36,7 +36,7 @@ class _Layer:
 
 @attrs.frozen
 class Origin:
-    """The step that introduced an operation, by its links."""
+    """The step that introduced an operation, found by following links."""
 
     index: int
     """Of the layer."""
@@ -51,7 +51,7 @@ class Origin:
 
 
 class Chain:
-    """The links of one compilation. Two texts are held at a time."""
+    """The links between consecutive steps of a compilation. At most two texts are in memory."""
 
     def __init__(self, texts: Iterator[tuple[Step, str]]) -> None:
         self.layers: list[_Layer] = []
@@ -80,7 +80,7 @@ class Chain:
         self.last = before
 
     def base(self, name: str, index: int) -> str:
-        """The base opcode of an operation in the text of a layer."""
+        """Returns the base opcode of an operation in a layer; empty if unknown."""
         for layer in reversed(self.layers[: index + 1]):
             found = layer.bases.get(name)
             if found is not None:
@@ -88,9 +88,9 @@ class Chain:
         return ""
 
     def walk(self, name: str, index: int | None = None) -> Iterator[tuple[int, str, Edge]]:
-        """The links of an operation of the last text, latest first, each with its layer and name.
+        """Yields the links of an operation of the last text, latest first, each with its layer and name.
 
-        Of what was merged from several the first is followed.
+        Of an operation merged from several, the first is followed.
         """
         at = len(self.layers) - 1 if index is None else index
         while at > 0:
@@ -103,9 +103,10 @@ class Chain:
             at -= 1
 
     def origin(self, name: str, index: int | None = None) -> Origin:
-        """The step that brought the operation: as far back as its base opcode stays.
+        """Returns the step that introduced the operation, following links as long as the base opcode stays the same.
 
-        What was merged came where all that it was merged from came; if that is not one step, the merging one brought it.
+        A merged operation originates where all its parts do; if these are in different steps, in the step that merged
+        them.
         """
         weight, base = SAME, ""
         passed: list[tuple[int, str, Edge]] = []

@@ -15,7 +15,7 @@ _FEW, _MANY = 2, 6
 
 
 def complete(pairing: Pairing) -> None:
-    """Finds what it can of the operations that are still open."""
+    """Pairs the remaining operations by weaker evidence."""
     by_suffix(pairing)
     merged(pairing, whole=True)
     if pairing.mode:
@@ -39,7 +39,7 @@ def _open(pairing: Pairing) -> list[Op]:
 
 
 def by_suffix(pairing: Pairing) -> None:
-    """`add.5.clone.1` and `add.5.remat` were made of `add.5`."""
+    """Pairs operations by suffix: `add.5.clone.1` and `add.5.remat` are derived from `add.5`."""
     if not pairing.trusts_names:
         return
     for op in _open(pairing):
@@ -115,7 +115,7 @@ _KEYS_OF_PARTS: tuple[Callable[[State, Op], object], ...] = (
 
 
 def alike(pairing: Pairing, *, in_parts: bool) -> None:
-    """Matches operations with equal text: in computations that correspond, or anywhere."""
+    """Pairs operations with equal text, in corresponding computations or, without `in_parts`, anywhere."""
     keys = _KEYS_OF_PARTS if pairing.mode == "partitioned" else _KEYS
     for key in keys:
         groups: dict[tuple[str, str, object], list[Op]] = defaultdict(list)
@@ -197,7 +197,7 @@ def _is_rival(pairing: Pairing, new: Op, name: str) -> bool:
 
 
 def split(pairing: Pairing) -> None:
-    """The start of an asynchronous operation is what its end was."""
+    """Links the start of an asynchronous operation to what its done originates from."""
     for op in _open(pairing):
         if not op.opcode.endswith("-start"):
             continue
@@ -209,7 +209,9 @@ def split(pairing: Pairing) -> None:
 
 
 def merged(pairing: Pairing, *, whole: bool = False) -> None:
-    """A collective that takes the operands of several that are gone; `whole`: all operands of all of them, and no others."""
+    """Links a collective to the removed ones whose operands it has; with `whole`, only if it has exactly all of their
+    operands.
+    """
     for op in _open(pairing):
         if len(op.operands) < 2 or op.opcode in _NEVER_MERGED:
             continue

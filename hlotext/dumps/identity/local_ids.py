@@ -33,7 +33,7 @@ _LOCAL = (1 << 32) - 1
 
 
 class LocalIds:
-    """The order of the instructions of one text, by their local ids. Computations are read on access."""
+    """The order of the instructions of a module by their local ids. Computations are read on access."""
 
     def __init__(self, data: bytes, name: str = "") -> None:
         self._buffer = wire.Buffer.of(data, name)
@@ -63,7 +63,7 @@ class LocalIds:
         self._instructions[id_] = starts, ends
 
     def order(self, computation: int) -> tuple[str, ...]:
-        """The names of a computation's instructions by their local ids; empty if these are not usable."""
+        """Returns the names of a computation's instructions in order of local ids; empty if the ids are unusable."""
         found = self._orders.get(computation)
         if found is None:
             found = self._orders[computation] = self._ordered(computation)
@@ -93,9 +93,9 @@ class LocalIds:
 
 
 def ids_of(step: Step) -> LocalIds | None:
-    """The ids of a step's text; None without a readable proto.
+    """Returns the ids of a step's module, or None without a readable proto.
 
-    None too for what was dumped inside a pass, where gaps are not closed yet and clones may replace originals.
+    Also returns None for a dump from inside a pass, where gaps are not closed yet and clones may replace originals.
     """
     if step.is_pass and step.next_pass is None:
         return None
@@ -117,7 +117,7 @@ def _proto_beside(file: DumpFile) -> DumpFile | None:
 
 @attrs.frozen
 class Moves:
-    """The instructions of one computation that the order of ids explains."""
+    """The renames and replacements in one computation that the order of ids explains."""
 
     renamed: tuple[tuple[str, str], ...]
     """New and old names of what is the same object."""
@@ -134,9 +134,9 @@ def moves(
     old_opcode: Callable[[str], str | None],
     new_opcode: Callable[[str], str | None],
 ) -> Moves:
-    """The renames and replacements between two orders of one computation.
+    """Finds the renames and replacements between two orders of one computation.
 
-    Empty if most common names are in another order: then the ids were reassigned.
+    Empty if most common names are in another order, which means that ids were reassigned.
     """
     where = {name: at for at, name in enumerate(old)}
     there = set(new)

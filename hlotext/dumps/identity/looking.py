@@ -35,7 +35,7 @@ _HOPS = 24
 
 
 def behind(state: State, op: Op, context: Context) -> tuple[Op, Context] | None:
-    """Origin of a forwarded value; None for a computed one."""
+    """Returns the origin of a forwarded value, or None if the operation computes its value."""
     opcode = op.opcode
     if opcode in INLINE and op.callees:
         part = state.parts.get(op.callees[0])
@@ -89,7 +89,7 @@ def _element(state: State, op: Op, context: Context) -> tuple[Op, Context] | Non
 
 
 def seen_through(state: State, op: Op, context: Context) -> Iterator[tuple[Op, Context]]:
-    """An operation and, one after the other, what it passes on."""
+    """Yields an operation, then the chain of values that it forwards."""
     yield op, context
     for _ in range(_HOPS):
         following = behind(state, op, context)
@@ -102,7 +102,7 @@ def seen_through(state: State, op: Op, context: Context) -> Iterator[tuple[Op, C
 def moved_through(
     state: State, op: Op, context: Context, opcodes: frozenset[str], most: int
 ) -> Iterator[tuple[Op, Context, int]]:
-    """An operation and its sources through data movement, with the number of operations between.
+    """Yields an operation and its sources through data movement, with the number of operations in between.
 
     Every operand is followed.
     """

@@ -24,7 +24,7 @@ _WEAK = 4
 
 @attrs.frozen
 class Edge:
-    """Link of an operation to the text before."""
+    """Link of an operation to the previous step."""
 
     kind: str
     """`replaced`, `renamed`, `cloned`, `place`, `partitioned`, `split` or `merged`."""
@@ -36,12 +36,12 @@ class Edge:
 
 
 class Pairing:
-    """Two texts of one compilation, one after the other.
+    """Pairing of the operations of two consecutive steps of a compilation.
 
-    Equal names are the same operation (XLA gives no name twice in the life of a module), unless the module was imported anew.
-    From known pairs the operands are followed: where a known user reads a new operation in the slot in which it read one
-    that is gone, these two correspond. Fusions, calls and tuples are looked through. Operations not reached are matched by
-    their operands.
+    Equal names are the same operation, since XLA never reuses a name within a module, unless the module was imported
+    again. Operands of known pairs are followed: if a known user reads a new operation where it read a removed one, the
+    two correspond. Fusions, calls and tuples are looked through. Operations that are not reached are matched by their
+    operands.
     """
 
     def __init__(self, old: State, new: State, mode: str = "") -> None:
@@ -86,23 +86,25 @@ class Pairing:
     # ---- questions
 
     def was(self, name: str) -> Op | None:
-        """The one operation that a new one was."""
+        """Returns the operation of the previous step that an operation originates from, or None if there is none or
+        several.
+        """
         edge = self.edges.get(name)
         if edge is not None:
             return self.old.ops.get(edge.before[0]) if len(edge.before) == 1 else None
         return self.old.ops.get(name) if self.trusts_names else None
 
     def is_fresh(self, op: Op) -> bool:
-        """True if an operation is new by its name."""
+        """Returns True if an operation's name is new."""
         return not self.trusts_names or op.name not in self.old.ops
 
     def is_gone(self, op: Op) -> bool:
-        """True if the name of an old operation is gone."""
+        """Returns True if an old operation's name no longer exists."""
         return not self.trusts_names or op.name not in self.new.ops
 
     @functools.cached_property
     def gone(self) -> list[tuple[Part, Op]]:
-        """The old operations whose names are gone, with their computations."""
+        """The old operations whose names no longer exist, with their computations."""
         parts = [
             part
             for chunk, part in self.old.chunks.items()
@@ -111,15 +113,15 @@ class Pairing:
         return [(part, op) for part in parts for op in part.ops if self.is_gone(op)]
 
     def is_open(self, op: Op) -> bool:
-        """True if nothing is known of an operation."""
+        """Returns True if an operation is new and not linked yet."""
         return op.name not in self.edges and self.is_fresh(op)
 
     def same_kind(self, new: Op, old: Op) -> bool:
-        """True if two operations do the same kind of thing."""
+        """Returns True if two operations have the same base opcode."""
         return self.new.base(new) == self.old.base(old)
 
     def may(self, new: Op, old: Op) -> bool:
-        """True if a new operation may be an old one: of one kind, and not inserted after or next to it."""
+        """Returns True if a new operation may be an old one: of the same kind, and not inserted after or next to it."""
         if not self.same_kind(new, old):
             return False
         return self.is_gone(old) or not (self._is_beside(new, old) or self._reads(new, old.name))
@@ -160,7 +162,7 @@ class Pairing:
         self.follow()
 
     def follow(self) -> None:
-        """Follows what is waiting, the likeliest first."""
+        """Processes the queue of candidate pairs, most likely first."""
         while self._queue:
             rank, _, new, context, old, before = heapq.heappop(self._queue)
             if self.is_open(new):
@@ -176,7 +178,7 @@ class Pairing:
         kind: str = "",
         equals: tuple[str, ...] = (),
     ) -> None:
-        """Two operations correspond; what follows from it is put into the queue."""
+        """Links two operations and queues the pairs that follow."""
         self.edges[new.name] = Edge(kind or self._kind(new, old), (old.name,), weight, equals)
         self.claimed[old.name].append(new.name)
         if not self.same_kind(new, old):
@@ -198,7 +200,7 @@ class Pairing:
     # ---- down from what is known
 
     def pair_parts(self, new: Part, context: Context, old: Part, before: Context) -> None:
-        """Two computations correspond."""
+        """Links two computations and queues the pairs that follow."""
         if new.name in self.parts:
             return
         self.parts[new.name] = old
@@ -333,7 +335,7 @@ class Pairing:
         return new != old and new == old[::-1]
 
     def slot(self, new: Op, context: Context, old: Op, before: Context) -> None:
-        """A known operation reads the new one where it read the old one."""
+        """Handles a known operation that reads `new` in the slot where it read `old`."""
         if self.trusts_names and not self.is_fresh(new):
             return
         if new.name in self.edges and new.opcode not in INLINE:
@@ -377,7 +379,7 @@ class Pairing:
         return found
 
     def by_operands(self, new: Op) -> None:
-        """An operation all of whose operands are known is the one that read them."""
+        """Matches an operation by its operands, if all of them are known."""
         if not new.operands or not self.is_open(new) or self.mode == "partitioned":
             return
         known = self._known.setdefault(new.name, [])

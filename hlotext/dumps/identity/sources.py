@@ -27,7 +27,7 @@ INSERTED, OP_NAME = "inserted", "op_name"
 
 @attrs.frozen
 class Source:
-    """One operation of the program that another comes from."""
+    """An operation before optimization from which another one originates."""
 
     name: str
     rule: str
@@ -39,7 +39,7 @@ class Source:
 
 
 class Sources:
-    """The operations of the program that those of the last text come from."""
+    """Finds the operations before optimization from which those of the final HLO originate."""
 
     def __init__(self, chain: Chain) -> None:
         assert chain.first is not None
@@ -49,7 +49,7 @@ class Sources:
         self._last: State = chain.last
 
     def of(self, name: str) -> list[Source]:
-        """The sources of an operation, likeliest first."""
+        """Returns the sources of an operation, most likely first; empty if unknown."""
         op = self._last.ops.get(name)
         if op is None:
             return []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Op:
-    """One operation, as its line says it; the same object in all states that have the same line."""
+    """An operation parsed from its line. States with the same line share one object."""
 
     __slots__ = (
         "attributes",
@@ -86,7 +86,7 @@ class Op:
 
     @classmethod
     def element(cls, name: str, of: Op, index: int) -> Op:
-        """The element of a tuple that a text writes as `TUPLE#K`, without a line of its own."""
+        """Creates the tuple element that compact text writes as `TUPLE#K`, without a line of its own."""
         line = _op_line().match(
             f"\n  %{name} = {_element_shape(of.shape, index)} get-tuple-element(%{of.name}), index={index}"
         )
@@ -98,7 +98,7 @@ class Op:
 
 
 class Part:
-    """One computation."""
+    """A computation."""
 
     __slots__ = ("callers", "is_entry", "name", "ops", "parameters", "root", "users")
 
@@ -113,7 +113,7 @@ class Part:
         self.users: dict[str, list[tuple[Op, int]]] | None = None
 
     def users_of(self, name: str) -> list[tuple[Op, int]]:
-        """The users of an operation of this computation, with operand numbers."""
+        """Returns the users of an operation of this computation, with operand numbers."""
         if self.users is None:
             self.users = {}
             for op in self.ops:
@@ -381,7 +381,7 @@ def stem(name: str) -> str:
 
 
 def has_usual_form(text: str) -> bool:
-    """True if a text is written as XLA writes dumps: names with `%`, each operation on a line of its own."""
+    """Returns True if text is in the form of XLA's dumps: names with `%`, and one operation per line."""
     return "\n  %" in text or "\n  ROOT %" in text
 
 

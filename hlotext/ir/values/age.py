@@ -74,7 +74,8 @@ def as_age(age: XlaAge | date | str | None) -> XlaAge | None:
     if isinstance(age, date):
         day = date(age.year, age.month, age.day)
         return XlaAge(day, day, ("as given",))
-    text = age.strip() if isinstance(age, str) else ""
+    given: object = age  # a number, too, where nobody checks types
+    text = given.strip() if isinstance(given, str) else ""
     if (match := _RELEASE.fullmatch(text)) is not None:
         return _of_release(match[1])
     try:
