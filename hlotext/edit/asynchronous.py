@@ -12,7 +12,9 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 def check_taken(
     user: Instruction, opcode: str, operands: Sequence[Instruction], before: Container[Instruction] = ()
 ) -> None:
-    """Raises EditError if an instruction of that opcode may not take these operands, those aside that it took before."""
+    """Raises EditError if an instruction with this opcode must not have these operands. Operands in `before` are
+    allowed.
+    """
     first = operands[0] if operands else None
     if opcode in STARTS:
         _check_start(opcode, first)
@@ -22,7 +24,7 @@ def check_taken(
 
 
 def check_one(user: Instruction, operand: Instruction, *, is_first: bool) -> None:
-    """Raises EditError if an instruction may not take one more operand."""
+    """Raises EditError if an instruction must not have this additional operand."""
     if is_first and user._head.opcode in STARTS:
         _check_start(user._head.opcode, operand)
     if operand._head.opcode in FINISHERS:
@@ -51,7 +53,7 @@ def check_left(user: Instruction, operands: Iterable[Instruction]) -> None:
 
 
 def is_finished_by(start: Instruction, user: Instruction) -> bool:
-    """True if a user of an instruction finishes the asynchronous operation that it began."""
+    """Returns True if `user` is an update or done of the asynchronous operation started by `start`."""
     finishers = FINISHERS.get(start._head.opcode)
     return finishers is not None and user._head.opcode in finishers and user._operands[:1] == (start,)
 

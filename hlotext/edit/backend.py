@@ -56,7 +56,7 @@ __all__ = [
 
 @contextmanager
 def listen(module: Module, listener: Listener) -> Iterator[None]:
-    """See `Module.listen`."""
+    """Implements `Module.listen`."""
     lacking = [name for name in ("inserted", "modified", "removed") if not hasattr(listener, name)]
     if lacking:
         raise TypeError(

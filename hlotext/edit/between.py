@@ -25,7 +25,9 @@ Between = tuple[Instruction, Mapping[int, Instruction]]
 
 
 def is_plain(module: Module, operand: Instruction) -> bool:
-    """True if any instruction may take a value, and pass it on: an array, and no start of an asynchronous operation."""
+    """Returns True if any instruction may use and forward a value: an array, not the start of an asynchronous
+    operation.
+    """
     shape = operand._head.shape
     return (
         shape is not None
@@ -37,10 +39,11 @@ def is_plain(module: Module, operand: Instruction) -> bool:
 
 
 def insert(computation: Computation, wanted: Sequence[Between]) -> None:
-    """Puts new instructions between users and operands of a computation; of those behind one operand the last comes first.
+    """Inserts new instructions between users and operands of a computation; of several after one operand, the last
+    comes first.
 
-    Each has no attributes and one operand, the one that its user takes there, which `is_plain`. Raises EditError; then
-    nothing has changed.
+    Each has no attributes and a single operand, for which `is_plain` is True. Raises EditError, and then changes
+    nothing.
     """
     module = computation._module
     behind: dict[Instruction, list[Instruction]] = {}
@@ -130,9 +133,10 @@ def _take_out(computation: Computation, wanted: Iterable[Between], before: list[
 
 
 def bypass(between: Instruction, edit: Edit | None = None) -> None:
-    """Gives the users of an instruction with one operand this operand of the same shape. Raises EditError.
+    """Replaces the uses of an instruction by its only operand, of the same shape. Raises EditError if that is not
+    possible.
 
-    `edit` is the edit of which it is a part, where there are many.
+    `edit` is the enclosing edit, if there are many replacements.
     """
     (source,) = between._operands
     computation = between._computation

@@ -23,10 +23,10 @@ def check(
     attributes: Mapping[str, Any],
     before: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Computation]:
-    """The computations that an instruction did not call before. Raises EditError if it may not call one of them.
+    """Returns the computations that an instruction newly calls. Raises EditError if it must not call one of them.
 
-    It is of the module, not the entry (a module that is being built has none yet), and does not lead back; what a fusion or
-    an async-start runs is called by it alone, and on the thread that it says.
+    A callee must be in the module, must not be the entry (a module under construction has none yet), and must not lead
+    to recursion. The body of a fusion or an async-start may have no other caller, and must be on the stated thread.
     """
     known = {callee for _, callee in _callees(before)}
     new = []
@@ -123,7 +123,7 @@ def _callers(computation: Computation) -> Collection[Instruction]:
 def bring_before(
     journal: Journal, module: Module, computation: Computation, callees: Iterable[Computation]
 ) -> None:
-    """Moves computations, with all that they call, before the one that calls them, as XLA's reader wants them."""
+    """Moves computations, with their callees, before the computation that calls them, as XLA's parser requires."""
     if computation._is_draft:
         return
     order = module.order
@@ -146,7 +146,7 @@ def bring_before(
 
 
 def place_before(module: Module, computation: Computation) -> int:
-    """Position in the list before a computation and before all bodies inside its text."""
+    """Returns the index in the module before a computation and before all bodies in its text."""
     place = module.order.index(computation)
     while place and module._computations[place - 1].is_printed_inline:
         place -= 1

@@ -116,7 +116,7 @@ _COPIED = (
 
 
 def clone_module(module: Module) -> Module:
-    """A copy of a module with the same text and the same edits; see `Module.clone`."""
+    """Returns a copy of a module with the same text and the same edits. Implements `Module.clone`."""
     nodes: Nodes = {}
     module.materialize()
     copy = Module(
@@ -167,14 +167,18 @@ def clone_module(module: Module) -> Module:
 
 
 def own_attributes(instruction: Instruction) -> Mapping[str, Any]:
-    """Attributes for a copy of the instruction; what an async-start or fusion calls is cloned, as it has one caller."""
+    """Returns the attributes for a copy of an instruction. The body of an async-start or fusion, which has one caller,
+    is cloned.
+    """
     callees = instruction.called_computations if instruction.opcode in OWNERS else ()
     attributes = derived_attributes(instruction._attributes)
     return {**attributes, "calls": clone_computation(callees[0])} if callees else attributes
 
 
 def derived_attributes(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Attributes without the scheduling name, which is the instruction's own name (`VerifyInstructionNameUnchanged`)."""
+    """Returns attributes without the scheduling name, which must be the instruction's own name
+    (`VerifyInstructionNameUnchanged`).
+    """
     metadata = attributes.get("metadata")
     if not isinstance(metadata, Metadata) or not metadata.scheduling_name:
         return attributes

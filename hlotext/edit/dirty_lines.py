@@ -23,7 +23,7 @@ INSIDE = (Form.NESTED, Form.COMPACT)
 
 
 def mark_dirty(journal: Journal, instruction: Instruction) -> None:
-    """Marks an instruction as edited, so that it is printed again; instructions inside its line get their own."""
+    """Marks an instruction as modified, so that it is reprinted. Instructions inside its line get lines of their own."""
     journal.note("modified", instruction)
     if instruction._is_modified and instruction._form not in INSIDE:
         module = journal.module
@@ -73,7 +73,7 @@ def _forget_left_out(journal: Journal, computation: Computation) -> None:
 
 
 def with_known_names(computation: Computation, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The attributes as an instruction of a computation may have them: only a compact text leaves something out."""
+    """Returns attributes without control predecessors known by name only, unless the computation is compact text."""
     if "control-predecessors" not in attributes:
         return attributes
     known = without_left_out(attributes)
@@ -83,7 +83,7 @@ def with_known_names(computation: Computation, attributes: Mapping[str, Any]) ->
 
 
 def without_left_out(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The attributes without control predecessors omitted from a compact text; the same dict if there are none."""
+    """Returns attributes without control predecessors omitted from compact text; the same mapping if there are none."""
     before = attributes.get("control-predecessors", ())
     kept = tuple([one for one in before if type(one) is not LeftOut])
     if len(kept) == len(before):
@@ -95,17 +95,17 @@ def without_left_out(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def split_lines(journal: Journal, operands: Iterable[Instruction]) -> None:
-    """Gives operands written inside a user's line lines of their own if that line is printed again."""
+    """Moves operands written inside a user's line to lines of their own if that line is reprinted."""
     for operand in operands:
         if operand._form in INSIDE:
             mark_dirty(journal, operand)
 
 
 def give_up_names(journal: Journal, computation: Computation, names: Iterable[str]) -> None:
-    """Gives operands written in place lines of their own where a reader would name them otherwise without these names.
+    """Moves inline operands to lines of their own if the parser would name them differently without these names.
 
-    Called before lines with these names are erased, renamed or moved. Such an operand is named by a stem, or by the stem and
-    the first number that no line before it has.
+    Called before lines with these names are erased, renamed or moved. Such an operand is named by a stem, or by the
+    stem and the first number that no earlier line uses.
     """
     if computation._numbered_stems is None:
         inside = [i for i in computation._instructions if i._form in INSIDE]
@@ -129,14 +129,14 @@ def _unnumbered(name: str) -> str:
 
 
 def split_bodies(journal: Journal, instruction: Instruction) -> None:
-    """Gives the bodies written inside an instruction's line a text of their own."""
+    """Turns the bodies written inside an instruction's line into computations of their own."""
     for callee in instruction.called_computations:
         if callee._is_inline:
             split_body(journal, callee)
 
 
 def touch_computation(journal: Journal, computation: Computation) -> None:
-    """Marks a computation as edited. A body inside of its caller's text becomes a text of its own."""
+    """Marks a computation as modified. An inline body becomes a computation of its own."""
     if not computation._is_modified:
         journal.set(computation, "_is_modified", True)
     if computation._is_inline or (computation._is_sugared and computation.calls):
@@ -146,7 +146,9 @@ def touch_computation(journal: Journal, computation: Computation) -> None:
 
 
 def split_body(journal: Journal, computation: Computation) -> None:
-    """Makes a body written inside its caller's text (inline, or behind a sugared operation) a text of its own."""
+    """Turns a body written inside its caller's text (inline, or implied by a sugared operation) into a computation of
+    its own.
+    """
     callers = computation.callers
     values: dict[str, Any] = {
         "_is_inline": False, "_is_sugared": False, "_start": -1, "_end": -1, "_brace": -1, "_name_mark": None,
@@ -206,7 +208,7 @@ def _put_before(
 
 
 def bring_inside(journal: Journal, computation: Computation, moved: Instruction) -> None:
-    """Moves the bodies inside a moved instruction's line to the position at which they will be read."""
+    """Moves the bodies inside a moved instruction's line to the position where they will be parsed."""
     module = computation._module
     own = _inside(moved)
     if not own or module is None or computation._is_draft:
@@ -226,7 +228,7 @@ def _inside(instruction: Instruction) -> list[Computation]:
 
 
 def touch_signature(journal: Journal, computation: Computation) -> None:
-    """Marks the header line of a computation as edited; that of the module follows where it is the entry."""
+    """Marks the header line of a computation as modified, and for the entry also the module's."""
     journal.note("modified", computation)
     if not computation._is_signature_touched:
         journal.set(computation, "_is_signature_touched", True)
@@ -236,7 +238,7 @@ def touch_signature(journal: Journal, computation: Computation) -> None:
 
 
 def mark_module_dirty(journal: Journal, module: Module) -> None:
-    """Marks a module as edited. Raises EditError if more than single lines of its text could not be read."""
+    """Marks a module as modified. Raises EditError if more than single lines of its text could not be parsed."""
     if module._is_guess:
         raise EditError(
             f"where {module._name}, or a computation, begins or ends could not be read, so the nesting is a guess"
@@ -247,7 +249,7 @@ def mark_module_dirty(journal: Journal, module: Module) -> None:
 
 
 def touch_header(journal: Journal, module: Module) -> None:
-    """Marks the header line of a module as edited."""
+    """Marks the header line of a module as modified."""
     journal.note("header", module)
     if not module._is_header_modified:
         journal.set(module, "_is_header_modified", True)
@@ -264,10 +266,10 @@ def _fit(edit: Edit) -> None:
 
 
 def fit_entry_layout(journal: Journal, module: Module, relaid: Container[Instruction] = ()) -> None:
-    """Brings the header's `entry_computation_layout` up to date after the entry's parameters or root changed.
+    """Updates `entry_computation_layout` in the header after the entry's parameters or root changed.
 
-    Layouts stay where the shapes are the same but for layouts, unless the module is scheduled, for then layouts are final, or
-    unless an edit gave just this parameter or root another layout (`relaid`).
+    Layouts are kept if shapes differ in layouts only, unless the module is scheduled, so that layouts are final, or an
+    edit changed the layout of that parameter or root (`relaid`).
     """
     old = module._attributes.get(ENTRY_LAYOUT)
     if not isinstance(old, ComputationLayout) or not module._computations or not module.entry._instructions:
@@ -327,15 +329,17 @@ def _ordered(shape: Shape) -> list[Layout | None]:
 
 
 def has_tiles(shape: Shape | None) -> bool:
-    """True if an array of a shape has a tiled layout."""
+    """Returns True if any array in a shape has a tiled layout."""
     return shape is not None and any(
         leaf.layout is not None and leaf.layout.tiles for _, leaf in shape.leaves()
     )
 
 
 def laid_out(shape: Shape, *, tiled: bool) -> Shape:
-    """A shape with the descending layout where an array has none; where `tiled`, with the tiles of the TPU compiler where an
-    array has none. Scalars have no layout without tiles.
+    """Returns the shape with the descending layout for arrays without one; with `tiled`, also with the TPU compiler's
+    tiles.
+
+    Scalars get no layout unless they are tiled.
     """
     if shape.is_tuple:
         return Shape.tuple(tuple(laid_out(part, tiled=tiled) for part in shape.tuple_shapes))

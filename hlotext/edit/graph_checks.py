@@ -30,14 +30,14 @@ _NO_ATTRIBUTES: Mapping[str, Any] = {}
 
 
 def same_shape(a: Shape | None, b: Shape | None) -> bool:
-    """True if two shapes differ at most in layouts."""
+    """Returns True if two shapes are equal, ignoring layouts."""
     return a is b or (a is not None and b is not None and a.text_without_layout() == b.text_without_layout())
 
 
 def module_of(instruction: Instruction) -> Module | None:
-    """The module of an instruction, which must still be in its computation.
+    """Returns the module of an instruction, or None. Raises EditError if the instruction was unloaded.
 
-    A walk over a module that is read lazily lets go of what it has read (`Module.walk`). Raises EditError for what was.
+    A walk over a lazily loaded module unloads what it has parsed (`Module.walk`).
     """
     computation = instruction._computation
     if computation is None:
@@ -53,15 +53,16 @@ def module_of(instruction: Instruction) -> Module | None:
 
 
 def instruction(value: object, what: str) -> Instruction:
-    """An instruction that is one. Raises EditError."""
+    """Returns a value that must be an instruction. Raises EditError otherwise; `what` names it in the message."""
     if not isinstance(value, Instruction):
         raise EditError(f"{what} is an instruction, not {shown(value)}", found_by(value, Instruction))
     return value
 
 
 def new_operand(value: object, what: str) -> Instruction:
-    """An instruction that may become an operand. Raises EditError, also for a line that could not be read: nobody knows
-    what it gives, and what no line defines would leave the text with its last use.
+    """Returns a value that must be an instruction, for use as an operand. Raises EditError otherwise.
+
+    Also raises EditError for a line that could not be parsed, whose result is unknown.
     """
     found = instruction(value, what)
     if isinstance(found, BadInstruction):
@@ -70,7 +71,7 @@ def new_operand(value: object, what: str) -> Instruction:
 
 
 def elsewhere(value: Instruction, computation: Computation | None) -> str:
-    """Says where an instruction is that is not in a computation, and what to do."""
+    """Describes where an instruction outside a computation is, and how to use it."""
     home = value.computation
     if home is None:
         return "is in no computation: it was removed, or not yet added"
@@ -86,7 +87,7 @@ def elsewhere(value: Instruction, computation: Computation | None) -> str:
 def check_members(
     computation: Computation | None, name: str, operands: Iterable[Instruction], attributes: Mapping[str, Any]
 ) -> None:
-    """Raises EditError unless operands and control predecessors are of the computation."""
+    """Raises EditError unless operands and control predecessors are in the computation."""
     for operand in operands:
         if (
             instruction(operand, f"an operand of {name}")._computation is not computation
@@ -101,21 +102,21 @@ def check_members(
 
 
 def present(attributes: Mapping[str, Any]) -> tuple[Instruction, ...]:
-    """The control predecessors that are instructions, without the names of those that a compact text leaves out."""
+    """Returns the control predecessors that are instructions, without those known by name only."""
     return tuple(one for one in attributes.get(CONTROL, ()) if type(one) is not LeftOut)
 
 
 def check_control(
     computation: Computation, attributes: Mapping[str, Any], before: Mapping[str, Any] = _NO_ATTRIBUTES
 ) -> None:
-    """Raises EditError for a new control dependency inside of a fusion, which runs as one: there is nothing to order."""
+    """Raises EditError for a new control dependency inside a fusion, which has no execution order."""
     wanted = attributes.get(CONTROL)
     if wanted and wanted != before.get(CONTROL) and computation.is_fusion_body:
         raise EditError(f"{computation.name} is the body of a fusion, which has no order")
 
 
 def moves_before(needed: Iterable[Instruction], anchor: Instruction) -> list[Instruction]:
-    """The instructions that must move so that all needed ones precede the anchor, in order.
+    """Returns the instructions that must move so that all of `needed` precede the anchor, in order.
 
     Raises EditError if one of them depends on the anchor.
     """
@@ -139,7 +140,7 @@ def moves_before(needed: Iterable[Instruction], anchor: Instruction) -> list[Ins
 def move_all(
     journal: Journal, computation: Computation, instructions: Iterable[Instruction], before: Instruction
 ) -> None:
-    """Moves instructions, in this order, to the place before another one. For edits that have proved it possible."""
+    """Moves instructions, in this order, before another one. The caller has checked that this is possible."""
     for one in instructions:
         dirty_lines.give_up_names(journal, computation, [one._name])
         detach(journal, computation, one)
@@ -150,19 +151,19 @@ def move_all(
 
 
 def know_root(journal: Journal, computation: Computation) -> None:
-    """Records a root that is implied by its last position, before the position becomes another instruction's."""
+    """Records an implicit root, the last instruction, before another instruction takes that position."""
     if computation._root is None and computation._instructions:
         journal.set(computation, "_root", computation.root)
 
 
 def know_entry(journal: Journal, module: Module) -> None:
-    """Records an entry that is implied by its last position."""
+    """Records an implicit entry, the last computation, before another computation takes that position."""
     if module._entry is None and module._computations:
         journal.set(module, "_entry", module.entry)
 
 
 def insert(journal: Journal, computation: Computation, place: int, instruction: Instruction) -> None:
-    """Puts an instruction into the list."""
+    """Inserts an instruction into the list at an index."""
     know_root(journal, computation)
     if place and computation._instructions[place - 1]._form in dirty_lines.INSIDE:
         # It would stand in the middle of a line, between what is written inside of that and the line's own instruction.
@@ -172,7 +173,7 @@ def insert(journal: Journal, computation: Computation, place: int, instruction: 
 
 
 def detach(journal: Journal, computation: Computation, instruction: Instruction) -> None:
-    """Takes an instruction out of the list."""
+    """Removes an instruction from the list."""
     know_root(journal, computation)
     if instruction._form in dirty_lines.INSIDE:
         dirty_lines.mark_dirty(journal, instruction)
@@ -216,13 +217,13 @@ def _waits(computation: Computation, predecessor: Instruction, instruction: Inst
 
 
 def check_root(computation: Computation, root: Instruction) -> None:
-    """Raises EditError if another root would make what an async-start runs more than one operation."""
+    """Raises EditError if another root would leave more than one operation in the body of an async-start."""
     if is_single_operation(computation) and extra_operation(computation, computation._instructions, root):
         raise EditError(f"{computation.name} is run by an async-start and may contain only {root.name}")
 
 
 def check_added(computation: Computation, instruction: Instruction) -> None:
-    """Raises EditError if a new instruction would make what an async-start runs more than one operation."""
+    """Raises EditError if a new instruction would leave more than one operation in the body of an async-start."""
     if instruction._head.opcode == "parameter" or not is_single_operation(computation):
         return
     instructions = [*computation._instructions, instruction]
@@ -236,7 +237,9 @@ def check_added(computation: Computation, instruction: Instruction) -> None:
 
 
 def passes_sharding(instruction: Instruction) -> bool:
-    """True if other instructions must have the same sharding: loops, branches, and their inputs and outputs."""
+    """Returns True if other instructions must have the same sharding: for loops, branches, and their inputs and
+    outputs.
+    """
     if instruction._head.opcode in LOOPING:
         return True
     computation = instruction._computation
@@ -249,7 +252,7 @@ def passes_sharding(instruction: Instruction) -> bool:
 
 
 def shape_added(journal: Journal, module: Module, shape: Shape | None) -> None:
-    """Records a shape that is new in a module: it may add a precision or a memory space."""
+    """Updates cached facts of a module for a new shape, which may add a precision or a memory space."""
     if shape is None or (module._memories is None and module._mixes_precisions is not False):
         return
     for _, leaf in shape.leaves():
@@ -261,6 +264,6 @@ def shape_added(journal: Journal, module: Module, shape: Shape | None) -> None:
 
 
 def shape_removed(journal: Journal, module: Module, shape: Shape | None) -> None:
-    """Takes notice of a shape that goes, perhaps the last one with tiles."""
+    """Updates cached facts of a module for a removed shape, which may have been the last one with tiles."""
     if module._mixes_precisions is not None and dirty_lines.has_tiles(shape):
         journal.set(module, "_mixes_precisions", None)

@@ -20,7 +20,7 @@ _OF_SHAPES_ALONE = frozenset(
 
 
 def rename_module(module: Module, name: str) -> None:
-    """See `Module.name`."""
+    """Implements the setter of `Module.name`."""
     name = names.checked(name, "module")
     if name == module._name:
         return
@@ -30,7 +30,7 @@ def rename_module(module: Module, name: str) -> None:
 
 
 def set_header(module: Module, name: str, value: Any) -> None:
-    """See `ModuleAttributes`."""
+    """Implements setting an attribute in `Module.attributes`."""
     value = values.header_attribute(name, value, module)
     if name in module._attributes and _same(module._attributes[name], value):
         return
@@ -42,7 +42,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def remove_header(module: Module, name: str) -> None:
-    """See `ModuleAttributes`."""
+    """Implements deleting an attribute from `Module.attributes`."""
     _replace(module, name, {key: value for key, value in module._attributes.items() if key != name})
 
 
@@ -57,7 +57,7 @@ def _replace(module: Module, name: str, attributes: dict[str, Any]) -> None:
 
 
 def set_stack_frames(module: Module, stack_frames: Any) -> None:
-    """See `Module.stack_frames`."""
+    """Implements the setter of `Module.stack_frames`."""
     if not isinstance(stack_frames, StackFrameIndex):
         raise EditError(
             f"stack_frames of module {module.name} is a StackFrameIndex, not {values.shown(stack_frames)}: "

@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
 
 class Reader(Protocol):
-    """Reader of texts."""
+    """Interface of the parser that edits use."""
 
     def value(self, rule: str, text: str) -> Any:
-        """The value of a text by a rule of the grammar. Raises ValueError."""
+        """Parses a text by a rule of the grammar. Raises ValueError if it is invalid."""
 
     def literal(self, text: str, shape: Shape) -> Literal:
-        """The value of a constant of that shape. Raises ValueError."""
+        """Parses the value of a constant of a shape. Raises ValueError if it is invalid."""
 
     def is_name(self, text: str) -> bool:
-        """True if a text without `%` is read as the name of a node, wherever one may occur."""
+        """Returns True if a text without `%` is parsed as the name of a node wherever one may occur."""
 
     def attribute(self, text: str, *, is_header: bool) -> tuple[str, Any]:
-        """Name and value of `name=value`. Raises ValueError."""
+        """Parses `name=value`. Raises ValueError if it is invalid."""
 
 
 class Verifier(Protocol):
-    """Verifier of a whole module."""
+    """Interface of the verifier of whole modules."""
 
     def __call__(self, module: Module) -> Iterable[tuple[str, str]]:
         """The code of each error, and a sentence."""
@@ -39,22 +39,22 @@ _verifiers: list[Verifier] = []
 
 
 def install_reader(reader: Reader) -> None:
-    """Makes this what edits read texts with; `hlotext.syntax` does so."""
+    """Installs the parser that edits use. Called when `hlotext.syntax` is imported."""
     _readers[:] = [reader]
 
 
 def install_verifier(verifier: Verifier) -> None:
-    """Makes this what judges modules; `hlotext` does so."""
+    """Installs the verifier that edits use. Called when `hlotext` is imported."""
     _verifiers[:] = [verifier]
 
 
 def reader() -> Reader:
-    """The installed reader. Raises RuntimeError before one is installed."""
+    """Returns the installed parser. Raises RuntimeError if none is installed."""
     if not _readers:
         raise RuntimeError("nodes cannot be edited: import hlotext (or hlotext.syntax) first")
     return _readers[0]
 
 
 def verifier() -> Verifier:
-    """The installed verifier; one that finds nothing before one is installed."""
+    """Returns the installed verifier, or one that reports nothing if none is installed."""
     return _verifiers[0] if _verifiers else lambda module: ()

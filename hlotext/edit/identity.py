@@ -18,7 +18,7 @@ from hlotext.ir.nodes.instruction import Instruction
 
 
 def renumber(parameter: Instruction, number: object) -> None:
-    """See `Instruction.parameter_number`."""
+    """Implements the setter of `Instruction.parameter_number`."""
     module = module_of(parameter)
     where = parameter._name
     if parameter._head.opcode != "parameter":
@@ -44,7 +44,7 @@ def renumber(parameter: Instruction, number: object) -> None:
 
 
 def rename(instruction: Instruction, name: str) -> None:
-    """See `Instruction.name`."""
+    """Implements the setter of `Instruction.name`."""
     module = module_of(instruction)
     check_readable(instruction)
     name = names.checked(name, "instruction")
@@ -80,7 +80,7 @@ def _know(computation: Computation, instruction: Instruction, before: str, after
 
 
 def move_before(instruction: Instruction, other: Instruction) -> None:
-    """See `Instruction.move_before`."""
+    """Implements `Instruction.move_before`."""
     module = module_of(instruction)
     computation = instruction._computation
     graph_checks.instruction(other, f"the instruction to put {instruction._name} before")

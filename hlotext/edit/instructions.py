@@ -38,7 +38,7 @@ _NOTES = traits.PROVENANCE | {"backend_config"}
 
 
 def change(instruction: Instruction, changes: Mapping[str, Any], *, typed: bool) -> None:
-    """See `Instruction.change`."""
+    """Implements `Instruction.change`."""
     module = module_of(instruction)
     check_readable(instruction)
     new = _converted(instruction, changes)
@@ -153,7 +153,7 @@ def _attributes(instruction: Instruction, opcode: str, attributes: object) -> di
 
 
 def set_attribute(instruction: Instruction, name: str, value: Any) -> None:
-    """See `Attributes`."""
+    """Implements setting an attribute in `Instruction.attributes`."""
     module = module_of(instruction)
     check_readable(instruction)
     old = instruction._attributes
@@ -220,7 +220,7 @@ _FREE = frozenset({"statistics", "backend_config"})
 
 
 def remove_attribute(instruction: Instruction, name: str) -> None:
-    """See `Attributes`."""
+    """Implements deleting an attribute from `Instruction.attributes`."""
     module = module_of(instruction)
     kept = {key: value for key, value in instruction._attributes.items() if key != name}
     if name == "sharding":
@@ -229,7 +229,7 @@ def remove_attribute(instruction: Instruction, name: str) -> None:
 
 
 def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], *, typed: bool) -> None:
-    """Sets private fields, whose values are as they should be, or raises EditError and changes nothing."""
+    """Sets private fields to values that were converted and checked. Raises EditError, and then changes nothing."""
     old = {name: getattr(instruction, name) for name in new}
     opcode = new.get("_opcode", instruction._head.opcode)
     operands: tuple[Instruction, ...] = new.get("_operands", instruction._operands)
@@ -272,7 +272,7 @@ def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], 
 
 
 def set_fields(journal: Journal, instruction: Instruction, fields: Mapping[str, Any]) -> None:
-    """Sets private fields, and brings users and callers up to date."""
+    """Sets private fields, and updates users and callers."""
     module = instruction._computation._module if instruction._computation is not None else None
     may_call = module is not None and ("_attributes" in fields or "_opcode" in fields)
     if may_call and module is not None:
@@ -289,7 +289,7 @@ def set_fields(journal: Journal, instruction: Instruction, fields: Mapping[str, 
 
 
 def set_operands(journal: Journal, user: Instruction, operands: tuple[Instruction, ...]) -> None:
-    """Sets the operands of an instruction, and the users of old and new ones."""
+    """Sets the operands of an instruction, and updates the users of old and new operands."""
     before = user._operands
     move_uses(user, before, operands)
     journal.push_undo(move_uses, user, operands, before)
@@ -429,7 +429,9 @@ def _called(value: object) -> Iterable[Computation]:
 
 
 def has_memories(module: Module) -> bool:
-    """True if a module has values in buffers or in host memory; then more than the shapes of operands matters."""
+    """Returns True if a module has values in buffers or in host memory, so that more than operand shapes must be
+    checked.
+    """
     return any(validation.memory_kinds(module))
 
 
@@ -445,7 +447,7 @@ def same_type(a: Shape | None, b: Shape | None) -> bool:
 
 
 def buffers_around(instruction: Instruction, operands: Iterable[Instruction]) -> list[Instruction]:
-    """The values in buffers whose writers change when an instruction takes these operands: those are counted over users."""
+    """Returns the values in buffers whose number of writers may change if an instruction gets these operands."""
     computation = instruction._computation
     if computation is None or not any(holds_buffer(operand._head.shape) for operand in operands):
         return []

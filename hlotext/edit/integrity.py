@@ -10,9 +10,9 @@ from hlotext.ir.nodes.module import Module
 
 
 def problems(module: Module, computations: Iterable[Computation] | None = None) -> list[str]:
-    """Inconsistencies of the graph, one sentence each; empty for a sound module.
+    """Checks the consistency of the graph, and returns a sentence for each inconsistency; empty for a sound module.
 
-    With `computations` only those are checked.
+    `computations` limits the check to these.
     """
     if computations is None:
         return list(_problems(module))

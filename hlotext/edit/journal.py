@@ -25,7 +25,7 @@ _INVERSE: dict[Kind, Kind] = {
 
 
 class Journal:
-    """The steps of the edits of one module that are going on, one inside of the other; None: of nodes in no module."""
+    """Undo log of the nested edits of a module in progress; for nodes outside a module, `module` is None."""
 
     __slots__ = ("_undo", "announced", "edits", "events", "module", "untyped")
 
@@ -43,25 +43,25 @@ class Journal:
     # ---- steps
 
     def set(self, node: Any, field: str, value: Any) -> None:
-        """Sets a private field of a node."""
+        """Sets a private field of a node, and records the old value."""
         self._undo.append((setattr, node, field, getattr(node, field)))
         setattr(node, field, value)
 
     def push_undo(self, contrary: Callable[..., Any], *arguments: Any) -> None:
-        """Notes what takes back the step that was just made."""
+        """Records the inverse of the step just made."""
         self._undo.append((contrary, *arguments))
 
     def note(self, kind: Kind, node: Any) -> None:
-        """Notes what happened to a node."""
+        """Records an event for a node."""
         self.events.append((kind, node))
 
     @property
     def savepoint(self) -> tuple[int, int]:
-        """Savepoint to roll back to."""
+        """Position in the log to which `roll_back` can return."""
         return len(self._undo), len(self.events)
 
     def roll_back(self, place: tuple[int, int]) -> None:
-        """Undoes all steps after a savepoint, last first."""
+        """Undoes all steps since a savepoint, last first."""
         undo = self._undo
         while len(undo) > place[0]:
             contrary, *arguments = undo.pop()
@@ -75,15 +75,15 @@ class Journal:
                 _tell(self.module._listeners, _INVERSE[kind], node)
 
     def steps_behind(self, place: tuple[int, int]) -> list[tuple[Any, ...]]:
-        """The inverses of the steps after a savepoint."""
+        """Returns the inverses of the steps since a savepoint."""
         return self._undo[place[0] :]
 
     def take(self, steps: list[tuple[Any, ...]], events: list[Event]) -> None:
-        """Goes on where another journal ended."""
+        """Continues the log of another journal."""
         self._undo, self.events, self.announced = list(steps), list(events), len(events)
 
     def announce(self) -> None:
-        """Tells listeners what they have not heard of."""
+        """Notifies listeners of the events that they have not been notified of."""
         events, module = self.events, self.module
         if self.announced == len(events):
             return
@@ -100,10 +100,9 @@ def _tell(listeners: Iterable[Listener], kind: Kind, node: Node) -> None:
 
 
 class Edit:
-    """One atomic edit.
+    """A single atomic edit: `with Edit(module) as edit:`.
 
-    `with Edit(module) as journal:` rolls back if an exception leaves the block, or if validation at its end finds a new
-    error.
+    Rolls back if an exception leaves the block, or if validation at its end finds a new error.
     """
 
     __slots__ = (
@@ -171,7 +170,7 @@ class Edit:
 
     @property
     def outermost(self) -> Edit:
-        """The transaction at the end of which types must match; this edit if there is none."""
+        """The transaction at whose end types must match; this edit if there is none."""
         if self.journal.untyped is not None:
             return self.journal.untyped
         for edit in reversed(self.journal.edits):
@@ -180,7 +179,9 @@ class Edit:
         return self.journal.edits[0]
 
     def recheck(self, instructions: Iterable[Instruction], *, typed: bool = True) -> None:
-        """Judges instructions now and at the end: of this edit, or if not `typed` of the transaction around it."""
+        """Compares the errors of instructions now and at the end: of this edit, or unless `typed`, of the enclosing
+        transaction.
+        """
         edit = self if typed and self.journal.untyped is None else self.outermost
         watched = edit._instructions
         if watched is None:
@@ -196,33 +197,33 @@ class Edit:
         typed: bool = True,
         before: validation.Counts = validation.NO_ERRORS,
     ) -> None:
-        """Validates a new instruction at the end; only errors that its original already had are allowed."""
+        """Validates a new instruction at the end. Errors in `before`, those of its original, are allowed."""
         edit = self if typed and self.journal.untyped is None else self.outermost
         if edit._instructions is None:
             edit._instructions = {}
         edit._instructions[instruction] = before
 
     def recheck_header(self, *, typed: bool = True) -> None:
-        """Judges what the header says of the entry computation, now and at the end."""
+        """Compares the errors of the header about the entry now and at the end."""
         edit = self if typed and self.journal.untyped is None else self.outermost
         if edit._header is None and self.journal.module is not None:
             edit._header = validation.header_counts(self.journal.module)
 
     def recheck_module(self) -> None:
-        """Judges the whole module, now and at the end: for edits that are rare, and may make anything wrong."""
+        """Compares the errors of the whole module now and at the end, for rare edits that may invalidate anything."""
         edit = self.outermost
         if edit._whole is None and self.journal.module is not None:
             edit._whole = validation.module_counts(self.journal.module)
 
     def check_used(self, instructions: Iterable[Instruction]) -> None:
-        """Instructions that something in a fusion might not use any more, or now does."""
+        """Checks at the end that these instructions, in fusions, are still used."""
         edit = self.outermost
         if edit._suspects is None:
             edit._suspects = {}
         edit._suspects.update(dict.fromkeys(instructions))
 
     def numbers(self, computation: Computation) -> None:
-        """A computation whose parameters, or whose instructions at all, are to be looked at."""
+        """Checks at the end that a computation has instructions, and consecutive parameter numbers."""
         edit = self.outermost
         if edit.computations is None:
             edit.computations = {}
@@ -259,7 +260,7 @@ class Edit:
 
 
 class Transaction:
-    """`Module.transaction()`, and the `Record` that it returns."""
+    """Context manager of `Module.transaction()`, and the `EditRecord` that it returns."""
 
     def __init__(self, module: Module, *, typed: bool = True) -> None:
         self._module = module
@@ -326,7 +327,7 @@ class Transaction:
         return bool(self._of("header"))
 
     def undo(self) -> None:
-        """See `Record.undo`."""
+        """Implements `EditRecord.undo`."""
         if self._edit is not None:
             self._edit.journal.roll_back(self._edit.savepoint)
             return

@@ -8,7 +8,7 @@ from hlotext.ir.nodes.naming import sanitized
 
 
 def checked(name: object, what: str) -> str:
-    """A name without `%`. Raises EditError for what the grammar does not read as one."""
+    """Returns a name without `%`. Raises EditError if the grammar does not parse it as a name."""
     if not isinstance(name, str):
         raise EditError(f"the name of {_article(what)} must be a string, not {values.shown(name)}")
     name = name.removeprefix("%")

@@ -122,7 +122,7 @@ def remove_parameter(computation: Computation, number: int) -> None:
 
 
 def remove_unused_parameters(computation: Computation, parameters: Collection[Instruction]) -> None:
-    """Removes several parameters of a computation in one step, as `remove_parameter` does one.
+    """Removes several unused parameters of a computation in one step, as `remove_parameter` does.
 
     Raises EditError, and changes nothing, also for parameters of the entry that the header mentions.
     """

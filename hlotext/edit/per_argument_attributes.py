@@ -26,7 +26,7 @@ _FLAGS_OF_RESULTS = "allow_spmd_sharding_propagation_to_output"
 
 
 def argument_added(module: Module) -> None:
-    """Appends an entry for a new parameter to every list of arguments. Call it before the edit."""
+    """Appends an entry for a new parameter to every per-argument list. Call it before the edit."""
     flags = _more_flags(module.attributes.get(FLAGS_OF_ARGUMENTS), len(module.entry.parameters), 1)
     if flags is not None:
         module.attributes[FLAGS_OF_ARGUMENTS] = flags
@@ -34,14 +34,15 @@ def argument_added(module: Module) -> None:
 
 
 def argument_removed(module: Module, number: int) -> None:
-    """Takes the entry of a parameter out of the lists of arguments. Call it before the edit."""
+    """Removes the entry of a parameter from every per-argument list. Call it before the edit."""
     _change(module, PER_ARGUMENT, lambda _, entries: [*entries[:number], *entries[number + 1 :]])
 
 
 def results_resized(attributes: Mapping[str, Any], before: int, after: int) -> dict[str, Any]:
-    """Header attributes for another number of results: lists get the default for each new one.
+    """Returns the header attributes for another number of results, with default entries for new ones.
 
-    Of fewer results nobody knows which are gone: the lists are taken out. A list of another length than `before` stays.
+    If there are fewer results, it is unknown which were removed, so the lists are dropped. A list whose length is not
+    `before` is kept.
     """
     found = dict(attributes)
     notes = found.get(_NAME)
@@ -64,7 +65,7 @@ def results_resized(attributes: Mapping[str, Any], before: int, after: int) -> d
 
 
 def result_removed(attributes: Mapping[str, Any], number: int, count: int) -> dict[str, Any]:
-    """Header attributes without the entries of one of so many results. A list of another length stays."""
+    """Returns the header attributes without the entries of one of `count` results. A list of another length is kept."""
     found = dict(attributes)
     notes = found.get(_NAME)
     if isinstance(notes, FrontendAttributes):
@@ -102,12 +103,12 @@ def resize_lists(module: Module) -> None:
 
 
 def drop_lists(module: Module) -> None:
-    """Takes all of these lists out: nothing is said of the arguments and results of another entry."""
+    """Removes all per-argument and per-result lists, which do not apply to another entry."""
     _set(module, {n: v for n, v in _notes(module).items() if n not in PER_ARGUMENT and n not in OF_RESULTS})
 
 
 def counts_arguments(module: Module) -> bool:
-    """True if there is a list of arguments."""
+    """Returns True if the header has a per-argument list."""
     return any(name in PER_ARGUMENT for name in _notes(module))
 
 

@@ -56,17 +56,17 @@ def reduced(node: Module | Computation | Instruction) -> tuple[Any, ...]:
 
 
 def computation_at(module: Module, place: int) -> Computation:
-    """The computation of that number."""
+    """Returns the computation at an index."""
     return module._computations[place]
 
 
 def instruction_at(computation: Computation, place: int) -> Instruction:
-    """The instruction of that number."""
+    """Returns the instruction at an index."""
     return computation._instructions[place]
 
 
 def restored_instruction(state: tuple[Any, ...]) -> Instruction:
-    """The instruction of such a state, which is in no computation."""
+    """Recreates an instruction, outside any computation, from its pickled state."""
     *_, operands, attributes, _ = state
     new = _new_instruction(state, None)
     new._operands, new._attributes = operands, attributes
@@ -85,7 +85,7 @@ def _new_instruction(state: tuple[Any, ...], computation: Computation | None) ->
 
 
 def module_state(module: Module) -> tuple[Any, ...]:
-    """All that a module is, with numbers in place of nodes."""
+    """Returns the pickled state of a module, with indices in place of nodes."""
     module.materialize()
     computations = [*module._computations, *module._removed]
     places = _places(computations)
@@ -105,7 +105,7 @@ def module_state(module: Module) -> tuple[Any, ...]:
 
 
 def restored_module(state: tuple[Any, ...]) -> Module:
-    """The module of such a state."""
+    """Recreates a module from its pickled state."""
     plain, header, source, computations, count, entry, parts = state
     module = Module(plain["_name"], header, source=source)
     for name, value in plain.items():
@@ -121,13 +121,13 @@ def restored_module(state: tuple[Any, ...]) -> Module:
 
 
 def computation_state(computation: Computation) -> tuple[Any, ...]:
-    """All that a computation without a module is; what it calls goes along."""
+    """Returns the pickled state of a computation without a module, including its callees."""
     places = _places([computation])
     return _computation_state(computation, places, MappedAttributes(places))
 
 
 def restored_computation(state: tuple[Any, ...]) -> Computation:
-    """The computation of such a state."""
+    """Recreates a computation from its pickled state."""
     nodes, _ = _restored([state], None)
     found: Computation = nodes[Reference(0)]
     return found

@@ -11,7 +11,7 @@ from hlotext.ir.nodes.raw import CallAttributes
 
 
 class Reference(NamedTuple):
-    """A node by its place: the number of its computation and, for an instruction, its own."""
+    """A node by position: the index of its computation and, for an instruction, its index there."""
 
     computation: int
     instruction: int = -1
@@ -21,10 +21,9 @@ _NODES = (Computation, Instruction, Reference)
 
 
 class MappedAttributes:
-    """The attributes of a module's instructions with other nodes in place of those that they name.
+    """Replaces the nodes that attributes refer to by those of a copy of the module.
 
-    Instructions whose attributes have the same text share them, and so do the copies: what prints and copies lines looks at
-    each once.
+    Instructions with the same attribute text share one mapping, and so do their copies, so that each is processed once.
     """
 
     def __init__(self, nodes: Mapping[Any, Any]) -> None:
@@ -33,7 +32,7 @@ class MappedAttributes:
         """By id, with the original, which is held so that no other gets its id."""
 
     def of(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The attributes with references replaced; the same dict if there are none."""
+        """Returns attributes with references replaced; the same mapping if there are none."""
         if not attributes:
             return attributes
         if type(attributes) is CallAttributes:
@@ -48,7 +47,7 @@ class MappedAttributes:
         return known[1]
 
     def parts(self, parts: Sequence[tuple[str, str, Any, bool]]) -> list[tuple[str, str, Any, bool]]:
-        """Parts of op lines (`Module._parts`) for the copy."""
+        """Returns parts of op lines (`Module._parts`) for the copy."""
         return [
             (text, opcode, self.of(value) if isinstance(value, dict) else value, is_written)
             for text, opcode, value, is_written in parts
@@ -56,7 +55,7 @@ class MappedAttributes:
 
 
 def mapped(attributes: Mapping[str, Any], nodes: Mapping[Any, Any]) -> Mapping[str, Any]:
-    """Attributes with nodes in place of those that they name; the same dict where they name none."""
+    """Returns attributes with the nodes that they refer to replaced; the same mapping if there are none."""
     found: dict[str, Any] = {}
     for name, value in attributes.items():
         if type(value) is tuple and any(isinstance(item, _NODES) for item in value):

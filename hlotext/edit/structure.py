@@ -34,7 +34,7 @@ def add(
     typed: bool,
     original: Instruction | None = None,
 ) -> None:
-    """See `Computation.add`; errors of the `original` of a copy are allowed in the copy."""
+    """Implements `Computation.add`. Errors that the `original` of a copy has are allowed in the copy."""
     graph_checks.instruction(instruction, f"the instruction added to {computation.name}")
     if instruction._computation is not None:
         raise EditError(
@@ -102,9 +102,9 @@ def _buffers(computation: Computation, instruction: Instruction) -> list[Instruc
 
 
 def checked(instruction: Instruction, original: Instruction | None = None) -> tuple[Mapping[str, Any], Any]:
-    """The attributes and the argument of a new instruction, as they are kept. Raises EditError for what cannot be read.
+    """Returns the attributes and argument of a new instruction, converted. Raises EditError if they are invalid.
 
-    A copy may have an opcode that is not known, as its original has.
+    A copy may have an unknown opcode, like its original.
     """
     opcode, where = instruction._head.opcode, instruction._name
     row = OPCODES.get(opcode)
@@ -155,7 +155,7 @@ def insert(
     attributes: Mapping[str, Any],
     argument: Any,
 ) -> None:
-    """Makes an instruction, which has been found right, one of a computation's; the first one becomes the root."""
+    """Inserts a checked instruction into a computation. The first instruction becomes the root."""
     journal, module = edit.journal, computation._module
     root = computation.root if computation._instructions else None
     if attributes is not instruction._attributes:
@@ -204,7 +204,7 @@ def _know_name(computation: Computation, instruction: Instruction) -> None:
 
 
 def add_uses(journal: Journal, instruction: Instruction) -> None:
-    """Makes an instruction a user of its operands."""
+    """Adds an instruction to the users of its operands."""
     for operand in dict.fromkeys(instruction._operands):
         _use_one(operand, instruction)
         journal.push_undo(_leave_one, operand, instruction)
@@ -221,7 +221,7 @@ def _leave_one(operand: Instruction, user: Instruction) -> None:
 
 
 def remove(computation: Computation, instructions: Iterable[Instruction]) -> None:
-    """See `Computation.remove_all`."""
+    """Implements `Computation.remove_all`."""
     gone = dict.fromkeys(graph_checks.instruction(one, "the instruction to remove") for one in instructions)
     for instruction in gone:
         if instruction._computation is not computation:
@@ -255,7 +255,7 @@ def _shorten(spans: list[tuple[int, int]], length: int) -> None:
 
 
 def remove_all(edit: Edit, computation: Computation, gone: dict[Instruction, None]) -> None:
-    """Takes instructions out, which has been found possible."""
+    """Removes instructions. The caller has checked that this is possible."""
     journal, module = edit.journal, computation._module
     edit.check_used(
         operand for instruction in gone for operand in instruction._operands if operand not in gone
@@ -320,7 +320,9 @@ def _put_back(computation: Computation, gone: list[tuple[Instruction, NodeState 
 
 
 def set_root(computation: Computation, root: Instruction, *, typed: bool = True) -> None:
-    """See `Computation.root`; without `typed` types need to fit at the end of the transaction around it."""
+    """Implements the setter of `Computation.root`; without `typed`, types are checked at the end of the enclosing
+    transaction.
+    """
     if graph_checks.instruction(root, f"the root of {computation._name}")._computation is not computation:
         raise EditError(f"{root.name} is not in computation {computation._name}")
     module_of(root)
@@ -347,7 +349,7 @@ def set_root(computation: Computation, root: Instruction, *, typed: bool = True)
 
 
 def set_thread(computation: Computation, thread: object) -> None:
-    """See `Computation.execution_thread`."""
+    """Implements the setter of `Computation.execution_thread`."""
     if not isinstance(thread, str) or not values.reads_as_thread(thread):
         raise EditError(
             f"the thread of {computation.name} must consist of letters, digits, `_`, `.` and `-`, not {values.shown(thread)}"
@@ -362,7 +364,7 @@ def set_thread(computation: Computation, thread: object) -> None:
 
 
 def rename_computation(computation: Computation, name: str) -> None:
-    """See `Computation.name`."""
+    """Implements the setter of `Computation.name`."""
     name = names.checked(name, "computation")
     if name == computation._name:
         return
@@ -380,7 +382,7 @@ def rename_computation(computation: Computation, name: str) -> None:
 
 
 def check_free(module: Module, name: str) -> None:
-    """Raises EditError if a computation has that name."""
+    """Raises EditError if a computation of the module has this name."""
     if module.computation_names.may_be_taken(name) and any(c._name == name for c in module._computations):
         raise EditError(
             f"module {module._name} already has a computation named {name}", "see `Module.computation_names`"
@@ -393,7 +395,9 @@ def add_computation(
     before: Computation | None,
     originals: Mapping[Instruction, Instruction] = _NO_ORIGINALS,
 ) -> None:
-    """See `Module.add`; `originals` are what instructions are copies of: what is wrong with those may be with these."""
+    """Implements `Module.add`. `originals` maps each copied instruction to its source, whose errors are allowed in the
+    copy.
+    """
     if not isinstance(computation, Computation):
         raise EditError(
             f"only a computation can be added to module {module._name}, not {values.shown(computation)}"
@@ -440,14 +444,14 @@ def add_computation(
 
 
 def detached_computation(module: Module, name: str) -> Computation:
-    """A computation that is being built for a module: it sees the module's computations, which does not list it yet."""
+    """Creates a computation under construction: it may refer to the module's computations, but is not part of it yet."""
     made = Computation(module.computation_names.unique(name), module=module)
     made._is_draft = True
     return made
 
 
 def remove_computations(module: Module, computations: Iterable[object]) -> None:
-    """See `Module.remove_all`."""
+    """Implements `Module.remove_all`."""
     gone: dict[Computation, None] = {}
     for computation in computations:
         if not isinstance(computation, Computation):
@@ -491,7 +495,9 @@ def remove_computations(module: Module, computations: Iterable[object]) -> None:
 
 
 def set_entry(module: Module, computation: object, *, may_have_callers: bool = False) -> None:
-    """See `Module.set_entry`; `may_have_callers` that go before the end of the transaction around it."""
+    """Implements `Module.set_entry`. With `may_have_callers`, callers may remain until the end of the enclosing
+    transaction.
+    """
     if not isinstance(computation, Computation):
         raise EditError(
             f"expected a computation, not {values.shown(computation)}",

@@ -29,7 +29,7 @@ from hlotext.ir.tables import traits
 
 
 def replace_operand(instruction: Instruction, number: object, operand: Instruction) -> None:
-    """See `Instruction.replace_operand`."""
+    """Implements `Instruction.replace_operand`."""
     if not isinstance(number, int):
         raise EditError(
             f"the operand number of {instruction._name} must be an integer, not {values.shown(number)}"
@@ -78,7 +78,7 @@ def _replace_one(instruction: Instruction, module: Module | None, place: int, op
 def set_operand(
     journal: Journal, user: Instruction, old: Instruction, new: Instruction, place: int | None = None
 ) -> None:
-    """Makes an instruction take another operand in one place; without one, wherever it takes the old one."""
+    """Replaces an operand at one position, or without `place`, at every position where it occurs."""
     if not has_many_operands(user) or journal.module is None:
         before = user._operands
         if place is None:
@@ -110,9 +110,9 @@ def _use_instead(user: Instruction, old: Instruction, new: Instruction, *, stays
 
 
 def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -> None:
-    """See `Instruction.replace_all_uses_with`.
+    """Implements `Instruction.replace_all_uses_with`.
 
-    `leaving`: the old one is removed next, so it may be half of an asynchronous operation whose other half stays.
+    With `leaving`, the old instruction is removed next, so it may be a start or done whose counterpart stays.
     """
     module = module_of(old)
     graph_checks.new_operand(new, f"the replacement of {old._name}")
@@ -181,14 +181,16 @@ def _watch_replacement(
 
 
 def replace(old: Instruction, new: Instruction) -> None:
-    """See `Instruction.replace_with`."""
+    """Implements `Instruction.replace_with`."""
     with Edit(module_of(old)):
         if hand_over(old, new) and old._computation is not None:
             structure.remove(old._computation, (old,))
 
 
 def hand_over(old: Instruction, new: Instruction) -> bool:
-    """Hands users and control dependencies of one instruction to another; whether the old one can be taken out."""
+    """Transfers users and control dependencies from one instruction to another. Returns True if the old one can be
+    removed.
+    """
     module = module_of(old)
     graph_checks.new_operand(new, f"the replacement of {old._name}")
     computation = old._computation

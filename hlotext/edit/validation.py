@@ -33,7 +33,7 @@ NO_ERRORS: Counts = Counter()
 
 
 def count_errors(instruction: Instruction) -> Counts:
-    """Counts the errors of an instruction by itself."""
+    """Returns the number of errors of an instruction alone, by code."""
     found = errors(instruction)
     return Counter(code for code, _ in found) if found else NO_ERRORS
 
@@ -46,10 +46,10 @@ def check(instruction: Instruction, before: Counts) -> None:
 
 
 def errors(instruction: Instruction) -> tuple[Error, ...]:
-    """Errors of an instruction by itself.
+    """Returns the errors of an instruction alone.
 
-    Whether precisions may mix, and what a fusion allows inside, takes a look at the whole module to find out. Most
-    instructions are right by the strictest measure, so that look is taken for the others alone.
+    Checks with the strictest options first, under which most instructions are valid. Only the others require a look at
+    the whole module, which determines whether precisions may mix and what fusions may contain.
     """
     computation = instruction._computation
     module = computation._module if computation is not None else None
@@ -87,7 +87,7 @@ _DETACHED = VerifierOptions(False, True)
 
 
 def strict_facts(module: Module) -> VerifierOptions:
-    """The facts under which most is wrong."""
+    """Returns the strictest verifier options."""
     return facts_of(module, (), None, False)
 
 
@@ -109,7 +109,7 @@ def memory_kinds(module: Module) -> tuple[bool, bool]:
 
 
 def is_host(shape: Shape) -> bool:
-    """True if an array is in host memory."""
+    """Returns True if an array is in host memory."""
     return shape.layout is not None and shape.layout.memory_space == HOST_SPACE
 
 
@@ -117,7 +117,7 @@ def is_host(shape: Shape) -> bool:
 
 
 def header_counts(module: Module) -> Counts:
-    """Counts the errors of the header about the entry computation."""
+    """Returns the number of errors of the header about the entry, by code."""
     return Counter(code for code, _ in _header_errors(module))
 
 
@@ -132,7 +132,7 @@ def _header_errors(module: Module) -> list[Error]:
 
 
 def module_counts(module: Module) -> Counts:
-    """Counts the errors of a whole module."""
+    """Returns the number of errors of a whole module, by code."""
     return Counter(code for code, _ in verifier()(module))
 
 
@@ -159,7 +159,7 @@ def _raise_new(what: str, found: Iterable[Error], before: Counts) -> None:
 
 
 def check_starts(computation: Computation) -> None:
-    """Raises EditError if a module takes what begins something asynchronous as an argument, as a pasted line may."""
+    """Raises EditError if an argument replaces a start of an asynchronous operation, as a pasted op line may have it."""
     for i in computation._instructions:
         if (
             i._head.opcode in STARTS
@@ -172,9 +172,7 @@ def check_starts(computation: Computation) -> None:
 
 
 def check_types(computation: Computation) -> None:
-    """Raises EditError if an op line says less than a module must: an operand without its type, or the mere name of a
-    computation.
-    """
+    """Raises EditError if an op line lacks what a module needs: the shape of an operand, or the body of a computation."""
     for i in computation._instructions:
         if isinstance(i, BadInstruction):
             continue
@@ -193,7 +191,7 @@ def check_types(computation: Computation) -> None:
 
 
 def check_parameters(computation: Computation) -> None:
-    """Raises EditError unless parameters are numbered 0, 1, 2 ..., each once, and there is an instruction at all."""
+    """Raises EditError unless there is an instruction, and parameters are numbered 0, 1, 2 ..., each once."""
     module = computation._module
     if module is None or computation._is_draft:
         return

@@ -23,7 +23,7 @@ _SKIPPED = "xla_skip_custom_call_alias_shape_check"
 
 
 def part_of(shape: Shape | None, index: ShapeIndex) -> Shape | None:
-    """A part of a shape; None if there is none."""
+    """Returns the subshape at an index, or None if there is none."""
     try:
         return None if shape is None else shape.subshape(index)
     except IndexError:
@@ -31,9 +31,9 @@ def part_of(shape: Shape | None, index: ShapeIndex) -> Shape | None:
 
 
 def check_operands(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """`output_to_operand_aliasing=`: operand and parts exist, and are the same shape.
+    """Checks that the operands and indices in `output_to_operand_aliasing=` exist and have equal shapes.
 
-    `ShapeVerifier::HandleFusion`, `HandleCustomCall`, `CheckAsyncOpAliasConfig`.
+    Corresponds to `ShapeVerifier::HandleFusion`, `HandleCustomCall` and `CheckAsyncOpAliasConfig`.
     """
     config = instruction.attributes.get("output_to_operand_aliasing")
     if not isinstance(config, OutputToOperandAliasing) or instruction.shape is None:

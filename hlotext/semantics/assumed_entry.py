@@ -12,9 +12,9 @@ from hlotext.semantics.message_text import plural
 
 
 def assumed_entry(module: Module) -> str:
-    """A remark on a module without ENTRY, of which the last computation is taken for the entry; "" where none is needed.
+    """Returns a note on a module without ENTRY, whose last computation is assumed to be the entry; empty if not needed.
 
-    XLA does so too, but of a text that is cut the entry is what is missing: then the header contradicts.
+    XLA assumes the same. But in truncated text the entry is missing, which the header then contradicts.
     """
     if missing := missing_entry(module):
         return f"warning: {missing}; what is told of it is not about the whole program"
@@ -24,7 +24,10 @@ def assumed_entry(module: Module) -> str:
 
 
 def missing_entry(module: Module) -> str:
-    """Why the computation that is taken for the entry cannot be it, so that no figure of it is one of the program; ""."""
+    """Returns the reason why the computation assumed to be the entry cannot be it; empty if it can.
+
+    Totals of such a module are not those of the program.
+    """
     if not _is_assumed(module):
         return ""
     name, taken = module.entry.name, len(module.entry.parameters)

@@ -18,7 +18,9 @@ REDUCING = traits.REDUCES_ACROSS_DEVICES - {"collective-reduce"}
 
 
 def check_reducer(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """A collective's reducer takes two elements and gives one, all of the arrays' type (`MatchReductionComputation`)."""
+    """Checks that a collective's reducer takes two scalars and returns one, of the arrays' type
+    (`MatchReductionComputation`).
+    """
     for computation in instruction.called_computations[:1]:
         if not len(computation):
             return
@@ -52,7 +54,7 @@ def check_reducer(instruction: Instruction, facts: VerifierOptions) -> Iterator[
 
 
 def check_operands(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """Every operand of a fusion is taken by a parameter, though XLA's verifier lets the last ones go to waste."""
+    """Checks that every operand of a fusion has a parameter. XLA's verifier allows extra operands at the end."""
     bodies = instruction.called_computations
     gets, taker = len(instruction.operands), "the fused computation"
     takes = len(bodies[0].parameters) if bodies else gets
@@ -62,10 +64,10 @@ def check_operands(instruction: Instruction, facts: VerifierOptions) -> Iterator
 
 
 def check_extra_operands(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """Behind the factors of a dot or a convolution stand operands that say what is sparse or scaled about them.
+    """Checks the operands of a dot or convolution beyond the first two, which describe sparsity or scaling.
 
-    Each is named once, by `sparsity_config` or `block_scaling_config` (`CheckExtraOperands`); those of `sparsity=` in older
-    text follow one another.
+    Each is referenced once, by `sparsity_config` or `block_scaling_config` (`CheckExtraOperands`); those of `sparsity=`
+    in older text follow one another.
     """
     gets, given = len(instruction.operands), instruction.attributes
     named: set[int] = set()

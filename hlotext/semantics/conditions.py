@@ -36,7 +36,7 @@ ONCE_READ = {
 
 @text_cache(1 << 14)
 def attributes_fit(opcode: str, names: tuple[str, ...]) -> bool:
-    """True if these are attributes that the opcode takes, with all required ones. Memoized."""
+    """Returns True if an opcode accepts these attributes, and they include all required ones. Cached."""
     row = opcodes.opcode(opcode)
     if row is None:
         return False
@@ -60,7 +60,7 @@ def _problem(code: str, message: str, where: Where | None = None, help: str = ""
 
 
 def of_opcode(instruction: Instruction) -> Iterator[Problem]:
-    """Is the opcode known, are its attributes allowed and complete, is the number of operands right?"""
+    """Checks opcode, attribute names and number of operands."""
     name = instruction.opcode
     row = opcodes.opcode(name)
     if row is None:
@@ -77,7 +77,7 @@ def of_opcode(instruction: Instruction) -> Iterator[Problem]:
 
 
 def wrong_count(row: Opcode, operands: int) -> str | None:
-    """A sentence for an opcode that does not take so many operands; None if it may."""
+    """Returns a message if an opcode does not accept this number of operands, otherwise None."""
     if row.arity.accepts(operands):
         return None
     return f"{row.name} takes {_wanted(row.arity)}, but has {operands}"
@@ -128,7 +128,7 @@ def _misnamed(given: Mapping[str, object], allowed: Container[str], needed: Coll
 
 
 def missing_attributes(row: Opcode, given: Container[str], *, is_scalar: bool) -> Iterator[str]:
-    """A sentence for what an opcode needs besides these attributes; `is_scalar` is of operand 0."""
+    """Yields a message for each missing required attribute; `is_scalar` says whether operand 0 is a scalar."""
     missing = sorted(
         use.name
         for use in opcodes.allowed_attributes(row).values()
@@ -146,7 +146,7 @@ def _and(names: list[str]) -> str:
 
 
 def of_values(instruction: Instruction) -> Iterator[Problem]:
-    """Conditions of single opcodes on shapes, counts and attribute values."""
+    """Checks opcode-specific conditions on shapes, counts and attribute values."""
     check = BY_OPCODE.get(instruction.opcode)
     if check is not None:
         yield from check(instruction)
@@ -402,7 +402,9 @@ def _is_scalar(shape: Shape | None) -> bool:
 
 
 def compatible(a: Shape, b: Shape) -> bool:
-    """XLA's `ShapeUtil::Compatible`: equal but for layouts and dynamic marks; `?` fits any size."""
+    """Returns True if two shapes are equal, ignoring layouts and dynamic flags (`ShapeUtil::Compatible`); `?` matches
+    any size.
+    """
     stack = [(a, b)]
     while stack:
         a, b = stack.pop()

@@ -19,7 +19,7 @@ PIN, UNPIN, CREATE_BUFFER = "Pin", "Unpin", "CreateBuffer"
 
 
 def check_composite(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """A composite call says in frontend attributes what it stands for (`ShapeVerifier::HandleCall`)."""
+    """Checks the frontend attributes of a composite call (`ShapeVerifier::HandleCall`)."""
     if not instruction.attributes.get("is_composite"):
         return
     given = instruction.frontend_attributes
@@ -33,7 +33,9 @@ def check_composite(instruction: Instruction, facts: VerifierOptions) -> Iterato
 
 
 def check_known(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """The custom calls that XLA itself defines (`HandleCustomCall`, `VerifyPin`, `VerifyUnpin`, `VerifyCreateBuffer`)."""
+    """Checks the custom calls that XLA itself defines (`HandleCustomCall`, `VerifyPin`, `VerifyUnpin`,
+    `VerifyCreateBuffer`).
+    """
     target, shape = instruction.attributes.get("custom_call_target"), instruction.shape
     operands = [operand.shape for operand in instruction.operands]
     if shape is None or any(operand is None for operand in operands):
@@ -80,7 +82,7 @@ _WITHOUT_BUFFERS = traits.GENERIC_ASYNC | traits.TUPLES
 
 
 def buffer_problems(instruction: Instruction) -> Iterator[Problem]:
-    """The buffers that one instruction takes and gives."""
+    """Checks the buffers among the operands and results of an instruction."""
     opcode, shape = instruction.opcode, instruction.shape
     if shape is None or opcode in _WITHOUT_BUFFERS:
         return

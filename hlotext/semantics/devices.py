@@ -21,7 +21,7 @@ _BY_PARTITION = traits.COUNTS_PARTITIONS - traits.of_kind("collective-permute")
 
 
 def check_groups(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """Every device stands in one group (`CheckReplicaGroups`)."""
+    """Checks that every device is in exactly one replica group (`CheckReplicaGroups`)."""
     groups = instruction.attributes.get("replica_groups")
     if groups is None and "use_global_device_ids" not in instruction.attributes:
         return
@@ -109,7 +109,7 @@ def _wanted(instruction: Instruction, facts: VerifierOptions) -> int:
 
 
 def check_pairs(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """No device sends twice or receives twice, and each is one of the module (`CheckDuplicatedSourceOrTarget`)."""
+    """Checks that no device sends or receives twice, and that all exist (`CheckDuplicatedSourceOrTarget`)."""
     pairs: Any = instruction.attributes.get("source_target_pairs")
     if not isinstance(pairs, tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
         return
@@ -145,7 +145,7 @@ def _parallel(instruction: Instruction) -> int:
 
 
 def check_offsets(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """In-place slices: one offset for each dimension of a buffer (`CheckInplaceCollectivePermute`)."""
+    """Checks the offsets of in-place slices: one for each dimension of a buffer (`CheckInplaceCollectivePermute`)."""
     shapes = [operand.shape for operand in instruction.operands if operand.shape is not None]
     if not instruction.attributes.get("slice_sizes") or len(shapes) != 4:
         return
@@ -176,7 +176,7 @@ def _offsets_fit(buffer: Shape, offsets: Shape) -> bool:
 
 
 def check_channel(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """An all-reduce's channel is a positive number (`InstructionVerifier::HandleAllReduce`)."""
+    """Checks that the channel id of an all-reduce is positive (`InstructionVerifier::HandleAllReduce`)."""
     channel = instruction.attributes.get("channel_id")
     if isinstance(channel, int) and channel < 1:
         yield Problem("V408", f"channel_id is {channel}", "channel_id", "remove it, or use a positive id")

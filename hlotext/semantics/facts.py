@@ -13,7 +13,7 @@ from hlotext.ir.values.shape import Shape
 
 @attrs.frozen
 class VerifierOptions:
-    """Facts common to all instructions of a module."""
+    """Verifier options and module-level facts that apply to all instructions of a module (`HloVerifierOpts`)."""
 
     layout_sensitive: bool
     """Layouts count: values are passed on without changing theirs (`HloVerifierOpts::layout_sensitive`)."""
@@ -39,10 +39,10 @@ class VerifierOptions:
 def facts_of(
     module: Module, shapes: Iterable[Shape], layout_sensitive: bool | None, mixed_precision: bool | None
 ) -> VerifierOptions:
-    """The facts of a module whose instructions have these shapes; None: what suits the module.
+    """Returns the options for a module whose instructions have these shapes; None chooses the default for the module.
 
-    Layouts count once the module is scheduled, since they are then final; a pasted op line has none to lose. Precisions
-    may mix where layouts have tiles: only the TPU compiler mixes them, and only it tiles.
+    By default, checks are layout-sensitive for scheduled modules, whose layouts are final, unless the entry is a pasted
+    op line. Precisions may mix if layouts are tiled, since only the TPU compiler mixes them, and only it tiles.
     """
     if layout_sensitive is None:
         layout_sensitive = module.is_scheduled and not (module._computations and module.entry.is_sugared)

@@ -34,7 +34,7 @@ _ORDER_ONLY = frozenset({TILES, SPACE, TAIL, SIZE})
 
 @attrs.frozen
 class Pair:
-    """Two shapes that are those of one value."""
+    """Two shapes that must be equal, since they are of the same value."""
 
     mine: Shape | None
     """Part of the instruction's own shape, or of an operand's."""
@@ -48,7 +48,7 @@ class Pair:
 
 
 def check_forwarded(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """Opcodes that hand values on as they are: whole shapes are equal (`ShapeVerifier::CheckShape`, `ShapesSame`)."""
+    """Checks that opcodes that forward values do not change their layouts (`ShapeVerifier::CheckShape`, `ShapesSame`)."""
     pairs = _PAIRS.get(instruction.opcode)
     if pairs is None or not facts.layout_sensitive:
         return
@@ -71,7 +71,7 @@ def _subject(where: Where) -> str:
 
 
 def equal_but_for(a: Shape, b: Shape, ignored: frozenset[str]) -> bool:
-    """XLA's `Shape::Equal` with these parts of layouts left out."""
+    """Returns True if two shapes are equal (XLA's `Shape::Equal`), ignoring these fields of layouts."""
     return a is b or shapes_equal(_without(a, ignored), _without(b, ignored))
 
 
@@ -282,7 +282,9 @@ _OTHER_WIDTH = frozenset({"compare", "convert", "is-finite", "scatter"})
 
 
 def check_same_layout(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """Operands and result in one layout, tiles and memory spaces aside (`InstructionVerifier::Postprocess`)."""
+    """Checks that operands and result have one dimension order, ignoring tiles and memory spaces
+    (`InstructionVerifier::Postprocess`).
+    """
     shape = instruction.shape
     if not facts.layout_sensitive or shape is None:
         return
@@ -326,7 +328,7 @@ def _equal(a: Layout, b: Layout, ignored: frozenset[str]) -> bool:
 
 
 def check_bitcast(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """The same bytes on both sides, with padding or without (`ShapeVerifier::HandleBitcast`)."""
+    """Checks that a bitcast preserves the number of bytes, with or without padding (`ShapeVerifier::HandleBitcast`)."""
     shape, operand = instruction.shape, _shape(instruction, 0)
     if not facts.layout_sensitive or shape is None or operand is None:
         return
@@ -349,7 +351,7 @@ def check_bitcast(instruction: Instruction, facts: VerifierOptions) -> Iterator[
 
 
 def check_constraints(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """Operands in the layouts that `operand_layout_constraints=` demands, tiles and memory spaces aside."""
+    """Checks that operands have the layouts of `operand_layout_constraints=`, ignoring tiles and memory spaces."""
     constraints = instruction.attributes.get("operand_layout_constraints")
     if not facts.layout_sensitive or not isinstance(constraints, tuple):
         return

@@ -31,10 +31,10 @@ Found = tuple[Instruction | None, Problem]
 
 
 def header_problems(module: Module, facts: VerifierOptions, *, for_compiler: bool = False) -> Iterator[Found]:
-    """`entry_computation_layout=`, `input_output_alias=` and `buffer_donor=` against the entry computation.
+    """Checks `entry_computation_layout=`, `input_output_alias=` and `buffer_donor=` against the entry computation.
 
-    Before layouts are assigned XLA's verifier accepts a `may-alias` of arrays of different sizes, which no compiler does:
-    `for_compiler` reports it too.
+    Before layout assignment, XLA's verifier accepts a `may-alias` of arrays of different sizes, which no compiler does.
+    It is only reported with `for_compiler`.
     """
     if not module._computations or not len(module.entry):
         return

@@ -44,8 +44,9 @@ def asks_for_host(instruction: Instruction) -> bool:
 
 
 def move_problems(instruction: Instruction) -> Iterator[Problem]:
-    """Copies, slices and bitcasts between the memories (`CheckShape` of copy, `HandleBitcast`,
-    `HostOffloadInstructionCanChangeMemorySpace`).
+    """Checks copies, slices and bitcasts between host and device memory.
+
+    Corresponds to `CheckShape` of copy, `HandleBitcast` and `HostOffloadInstructionCanChangeMemorySpace`.
     """
     shape, operand = instruction.shape, instruction.operands[0].shape if instruction.operands else None
     if shape is None or operand is None or _is_host(shape) == _is_host(operand):

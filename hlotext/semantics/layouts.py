@@ -18,7 +18,7 @@ _CODES = {"minor_to_major": "V201", "physical shape": "V203", "element size": "V
 
 
 def check_layout(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """Every layout in the result's shape (`LayoutUtil::ValidateLayoutForShape`)."""
+    """Checks every layout in the result's shape (`LayoutUtil::ValidateLayoutForShape`)."""
     if instruction.shape is not None:
         for code, message in layout_problems(instruction.shape):
             yield Problem(code, message, Part.SHAPE)
@@ -75,7 +75,7 @@ def _problems(shape: Shape, layout: Layout) -> Iterator[tuple[str, str]]:
 
 
 def layout_error(shape: Shape) -> LayoutError | None:
-    """The error that `hlotext.layout` finds in a shape; None if there is none."""
+    """Returns the error that `hlotext.layout` finds in a shape, or None if it is valid."""
     try:
         layout_of(shape)
     except LayoutError as error:
@@ -95,7 +95,9 @@ def _split_twice(layout: Layout) -> str:
 
 
 def check_packing(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """Types of less than a byte are packed once layouts are final (`SubByteNormalization`), except pred."""
+    """Checks that types narrower than a byte, except `pred`, are packed once layouts are final
+    (`SubByteNormalization`).
+    """
     shape = instruction.shape
     if not facts.layout_sensitive or shape is None:
         return

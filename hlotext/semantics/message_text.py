@@ -9,21 +9,21 @@ if TYPE_CHECKING:
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 operand`, `2 operands`; the plural is formed with s."""
+    """Formats a count with a noun: `1 operand`, `2 operands`. The plural is formed with s."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def index_text(index: ShapeIndex) -> str:
-    """A shape index as HLO writes it: `{1,0}`."""
+    """Formats a shape index in HLO notation: `{1,0}`."""
     return "{" + ",".join(map(str, index)) + "}"
 
 
 def some(numbers: list[int]) -> str:
-    """The first few numbers of a list."""
+    """Formats the first few numbers of a list."""
     return ", ".join(map(str, numbers[:4])) + (", ..." if len(numbers) > 4 else "")
 
 
 def shown(value: object) -> str:
-    """A value in a message, cut where it is long."""
+    """Formats a value for a message, truncated if it is long."""
     text = str(value)
     return text if len(text) <= 200 else f"{text[:200]}..."

@@ -33,10 +33,10 @@ Error: TypeAlias = tuple[str, str]
 
 @attrs.frozen
 class OpCheck:
-    """A check of one instruction.
+    """A check of a single instruction.
 
-    It looks at nothing but the opcode, the attributes, the shapes of operands, result and literal, the signatures of
-    called computations, and the facts. So equal operations have equal problems and are checked once.
+    Its result depends only on the opcode, the attributes, the shapes of operands, result and literal, the signatures of
+    called computations, and the options, so that equal operations are checked once.
     """
 
     run: Callable[[Instruction, VerifierOptions], Iterable[Problem]]
@@ -87,7 +87,7 @@ def checks_for(opcode: str) -> tuple[OpCheck, ...]:
 
 
 def check_operation(instruction: Instruction, facts: VerifierOptions) -> tuple[Problem, ...]:
-    """Checks one instruction by its operands, attributes and shapes."""
+    """Checks an instruction by its operands, attributes and shapes."""
     found: list[Problem] = []
     attributes = instruction._attributes
     wrong_shapes = False
@@ -106,10 +106,10 @@ _REMEMBERED = CALLS_NOTHING - conditions.LOOK_FURTHER - frozenset(ROLES)
 
 
 def errors_of(instruction: Instruction, facts: VerifierOptions) -> tuple[Error, ...]:
-    """Errors of one instruction by the rules of XLA's reader and verifier.
+    """Returns the errors of an instruction by the rules of XLA's parser and verifier.
 
-    Those of equal operations are remembered. Shapes and values are told apart by identity, since most are shared: hashing
-    them would take as long as some checks.
+    Cached for equal operations. Shapes and values are compared by identity, since most are shared and hashing would
+    take as long as some checks.
     """
     attributes = instruction._attributes
     if instruction._head.opcode not in _REMEMBERED or "control-predecessors" in attributes:

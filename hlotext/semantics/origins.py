@@ -15,7 +15,7 @@ from hlotext.semantics.problems import Problem
 
 
 def check_frame(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """`stack_frame_id=` is a row of the module's StackFrames; a pasted op line comes without tables."""
+    """Checks that `stack_frame_id=` is a row of the module's StackFrames, if the module has any."""
     metadata = instruction.attributes.get("metadata")
     if not isinstance(metadata, Metadata) or facts.stack_frames.is_empty:
         return
@@ -29,7 +29,7 @@ def check_frame(instruction: Instruction, facts: VerifierOptions) -> Iterator[Pr
 
 
 def check_origin(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """`origin=` has one entry for each leaf of the shape (`VerifyOriginalValue`)."""
+    """Checks that `origin=` has an entry for each leaf of the shape (`VerifyOriginalValue`)."""
     origin = instruction.attributes.get("origin")
     if not isinstance(origin, OriginalValue) or origin.is_synthetic_call or instruction.shape is None:
         return

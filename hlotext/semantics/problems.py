@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Part(enum.Enum):
-    """A part of an instruction's text that has no name of its own."""
+    """A part of an instruction's text other than an operand or attribute."""
 
     WHOLE = "the instruction"
     OPCODE = "the opcode"
@@ -28,7 +28,7 @@ Where: TypeAlias = Part | int | str
 
 @attrs.frozen
 class Callee:
-    """A parameter of a called computation, or its root."""
+    """A parameter or the root of a called computation."""
 
     computation: int
     """Number of the computation in `Instruction.called_computations`."""
@@ -42,7 +42,7 @@ Other: TypeAlias = "tuple[str, Instruction]"
 
 @attrs.frozen
 class Problem:
-    """One thing that is wrong with an instruction, told without naming it."""
+    """A problem of an instruction, in words that do not name it."""
 
     code: str
     """One of `codes.CODES`."""
@@ -59,7 +59,7 @@ class Problem:
 
     @property
     def is_error(self) -> bool:
-        """True if XLA rejects the instruction for it."""
+        """True if XLA rejects the instruction because of it."""
         return self.code not in MILD
 
 

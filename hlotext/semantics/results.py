@@ -39,7 +39,9 @@ _APPLYING = traits.REDUCTIONS | {"map"}
 
 
 def check_result(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """The stated shape against inference (`ShapeVerifier::CheckShape`); what inference itself finds wrong."""
+    """Checks the stated shape against the inferred shape (`ShapeVerifier::CheckShape`), and reports errors of
+    inference.
+    """
     stated = instruction.shape
     if stated is None:
         return
@@ -107,10 +109,10 @@ def _called(instruction: Instruction, name: str) -> tuple[Callee, ...]:
 
 
 def check_precision(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """Floats of one precision among the operands, unless precisions may mix.
+    """Checks that floating-point operands have one precision, unless mixed precision is allowed.
 
-    `ShapeVerifier::CheckMixedPrecisionOperands`; for reduce, reduce-window and map also the parameters of to_apply, as
-    in `SameElementTypesForOperandsAndToApplyParameters`.
+    Corresponds to `ShapeVerifier::CheckMixedPrecisionOperands`, and for reduce, reduce-window and map to
+    `SameElementTypesForOperandsAndToApplyParameters`.
     """
     if facts.mixed_precision:
         return
@@ -158,7 +160,7 @@ def _parameters(instruction: Instruction) -> Iterator[Problem]:
 
 
 def check_shape(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """A shape that can exist, with bounds where it begins to be dynamic."""
+    """Checks that a shape is valid, and that dynamic dimensions have bounds."""
     shape = instruction.shape
     if shape is None:
         return

@@ -113,14 +113,14 @@ class Instructions(Sequence[Instruction]):
 
 @attrs.frozen(eq=False, repr=False)
 class Collective(Communication):
-    """A collective or transfer, and why it is there."""
+    """A collective or transfer, and the reason for it."""
 
     cause: dumps.CollectiveCause | None = attrs.field(kw_only=True)
     """The reasons, from the text or from its dump folder; None for transfers."""
 
     @property
     def why(self) -> str:
-        """Its reason, in a sentence; empty if unknown."""
+        """The reason, in a sentence; empty if unknown."""
         return self.cause.why if self.cause is not None else ""
 
 

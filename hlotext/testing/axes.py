@@ -14,7 +14,7 @@ from hlotext.ir.spelling import did_you_mean
 
 
 def sizes_of(mesh: Any) -> Mapping[str, int]:
-    """The sizes of a mesh by the names of its axes, major to minor. Raises ValueError for invalid sizes."""
+    """Returns the axis sizes of a mesh by name, major to minor. Raises ValueError for invalid sizes."""
     if isinstance(mesh, str):
         parsed = parse_mesh(mesh)
         return dict(zip(parsed.names, parsed.sizes, strict=True))
@@ -30,7 +30,7 @@ def sizes_of(mesh: Any) -> Mapping[str, int]:
 
 
 def check_mesh(mesh: Any, module: Module) -> None:
-    """A mesh has as many devices as the module runs on. Raises ValueError if the header says another number."""
+    """Raises ValueError if a mesh has another number of devices than the module's header."""
     sizes = sizes_of(mesh)
     counts = [module.attributes.get(name) for name in ("num_partitions", "replica_count")]
     known = [count for count in counts if isinstance(count, int)]
@@ -43,7 +43,9 @@ def check_mesh(mesh: Any, module: Module) -> None:
 
 
 def device_mesh(mesh: Any) -> DeviceMesh:
-    """A jax Mesh, a mapping from axis name to size, major to minor, or a text: its devices by their position in it."""
+    """Converts a JAX Mesh, a mapping from axis name to size (major to minor), or text to a DeviceMesh. Devices are
+    positions in it.
+    """
     sizes = sizes_of(mesh)
     return DeviceMesh(tuple(sizes), tuple(map(int, sizes.values())))
 
@@ -51,9 +53,10 @@ def device_mesh(mesh: Any) -> DeviceMesh:
 def along(
     module: Module, found: Iterable[Communication], axes: tuple[str, ...], given: DeviceMesh | None
 ) -> Iterator[Communication]:
-    """The communications that go along exactly these axes, or along parts of them.
+    """Yields the communications that run along exactly these axes, or along parts of them.
 
-    By the given mesh, else by the one in the text. Raises ValueError if there is none, and for an axis that the mesh lacks.
+    Uses the given mesh, or else the one in the text. Raises ValueError if there is none, and for an axis that the mesh
+    does not have.
     """
     known = mesh_of(module, given)
     if known is None or known.source is MeshSource.INFERRED:

@@ -11,7 +11,7 @@ _WIDTH = 200
 
 
 def describe(instruction: Instruction) -> list[str]:
-    """A few lines about one instruction."""
+    """Describes an instruction in a few lines."""
     text = " ".join(str(instruction).split())
     lines = [text if len(text) <= _WIDTH else f"{text[:_WIDTH]} ..."]
     origin = instruction
@@ -25,7 +25,7 @@ def describe(instruction: Instruction) -> list[str]:
 
 
 def describe_all(instructions: Sequence[Instruction]) -> list[str]:
-    """The first ones, and how many more there are."""
+    """Describes the first instructions, with the number of the others."""
     lines = [line for instruction in instructions[:_SHOWN] for line in describe(instruction)]
     if len(instructions) > _SHOWN:
         lines.append(f"... and {len(instructions) - _SHOWN:,} more")

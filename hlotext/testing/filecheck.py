@@ -27,10 +27,10 @@ _DIRECTIVE = re.compile(r"^\W*([A-Z]+(?:-[A-Z0-9]+)*):", re.MULTILINE)
 
 
 def check_text(text: str, checks: str) -> None:
-    """Raises AssertionError, with FileCheck's report, where the text does not fit the check lines.
+    """Raises AssertionError, with FileCheck's report, if text does not match the check lines.
 
-    Raises ValueError for a directive that FileCheck does not have: it would check nothing, in silence; ImportError where
-    the package is not installed.
+    Raises ValueError for a directive unknown to FileCheck, which would silently check nothing, and ImportError if the
+    package filecheck is not installed.
     """
     for word in _DIRECTIVE.findall(checks):
         if not _KNOWN.fullmatch(word):

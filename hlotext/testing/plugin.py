@@ -18,7 +18,7 @@ OPTION = "--hlo-update-snapshots"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the option."""
+    """Adds the command-line option of the plugin."""
     group = parser.getgroup("hlotext")
     group.addoption(OPTION, action="store_true", help="write HLO snapshots instead of comparing with them")
 
@@ -54,7 +54,7 @@ def hlo(request: pytest.FixtureRequest) -> Callable[..., Hlo]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Shows the op lines of findings where `assert not` of them failed: pytest cuts what it prints of an object."""
+    """Adds the op lines of findings to the report of a failed `assert not findings`, which pytest would truncate."""
     inspected = sys.modules.get("hlotext.testing.assertions")
     if call.when == "setup" and inspected is not None:
         inspected.last_tested = None  # type: ignore[attr-defined]
@@ -69,7 +69,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
-    """Explanation of a number or list in a failed comparison."""
+    """Explains a number or list of instructions in a failed comparison."""
     for side in (left, right):
         explain = getattr(side, "explain", None)
         if explain is not None and type(side).__module__ == "hlotext.testing.assertions":

@@ -40,7 +40,7 @@ def module_of(value: Any) -> Module:
 
 
 def beside(value: Any) -> dumps.Compilation | None:
-    """The compilation whose final HLO a path is; None for anything else."""
+    """Returns the compilation whose final HLO is at a path, or None for anything else."""
     if not isinstance(value, str | os.PathLike):
         return None
     path = os.fspath(value)

@@ -28,7 +28,7 @@ _HEADER = ("replica_count", "num_partitions", "input_output_alias", "buffer_dono
 
 
 def canonical_text(module: Module) -> str:
-    """The entry, with the computations that it calls inside, without names, ids, metadata and backend configs."""
+    """Returns the entry with called computations inline, without names, ids, metadata and backend configs."""
     lines = [
         f"{name}={value_text(module.attributes[name], name)}" for name in _HEADER if name in module.attributes
     ]
@@ -37,7 +37,7 @@ def canonical_text(module: Module) -> str:
 
 
 def check_snapshot(path: Path, actual: str, *, update: bool) -> None:
-    """Asserts that a file holds a text, or writes it there. A missing file is a failure that says what to do."""
+    """Asserts that a file contains a text, or with `update` writes it. A missing file fails with instructions."""
     if update:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, actual)
@@ -57,6 +57,6 @@ def check_snapshot(path: Path, actual: str, *, update: bool) -> None:
 
 
 def file_name(test: str, name: str, number: int) -> str:
-    """The file of the nth snapshot of a test."""
+    """Returns the file name of the nth snapshot of a test."""
     stem = re.sub(r"[^\w.\-\[\]]+", "_", f"{test}.{name}" if name else test)
     return f"{stem}.txt" if number == 1 or name else f"{stem}.{number}.txt"

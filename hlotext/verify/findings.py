@@ -35,11 +35,11 @@ class FindingCollector:
     """Each finding with the node that it is about, in the order in which it was found."""
 
     def take(self, node: Node, diagnostic: Diagnostic) -> None:
-        """Takes a finding about a node."""
+        """Adds a finding about a node."""
         self._found.append((node, diagnostic))
 
     def diagnostics(self) -> list[Diagnostic]:
-        """Findings in the order of the text: the source, or for an edited module the text that it prints."""
+        """Returns the findings in order of the source text, or for an edited module, of its printed text."""
         if all(diagnostic.source is self.module.source for _, diagnostic in self._found):
             found = sorted(self._found, key=lambda pair: pair[1].span.start)
         else:
@@ -49,7 +49,7 @@ class FindingCollector:
         return FindingList(diagnostic for _, diagnostic in found)
 
     def header(self, found: Iterable[tuple[Instruction | None, Problem]]) -> None:
-        """Takes problems of the header, those that are about an instruction at that."""
+        """Adds problems of the header, located at the instruction concerned if there is one."""
         for instruction, problem in found:
             if instruction is not None:
                 self.problem(instruction, problem)
@@ -57,7 +57,7 @@ class FindingCollector:
                 self.in_header(str(problem.where), problem.code, problem.message, problem.help)
 
     def problem(self, instruction: Instruction, problem: Problem) -> None:
-        """Takes a problem of an instruction."""
+        """Adds a problem of an instruction."""
         related = [found for what in problem.related if (found := _related(instruction, what)) is not None]
         self.at(instruction, problem.code, problem.message, problem.where, problem.help, related)
 
@@ -70,7 +70,7 @@ class FindingCollector:
         help: str = "",
         related: Iterable[Related] = (),
     ) -> None:
-        """Takes a finding at an instruction, or at a part of it."""
+        """Adds a finding at an instruction, or at a part of it."""
         self._add(instruction, code, message, places.of_instruction(instruction, where), help, related)
 
     def in_computation(
@@ -81,17 +81,17 @@ class FindingCollector:
         help: str = "",
         related: Iterable[Related] = (),
     ) -> None:
-        """Takes a finding about a whole computation."""
+        """Adds a finding about a whole computation."""
         self._add(computation, code, message, places.of_computation(computation), help, related)
 
     def in_header(
         self, attribute: str, code: str, message: str, help: str = "", related: Iterable[Related] = ()
     ) -> None:
-        """Takes a finding about an attribute of the module's header, or about one of its tables."""
+        """Adds a finding about an attribute of the module's header, or about one of its tables."""
         self._add(None, code, message, places.of_header(self.module, attribute), help, related)
 
     def failed(self, node: Node, what: str, error: Exception) -> None:
-        """Takes that a check raised an error, at what it was about."""
+        """Adds a finding that a check raised an exception for a node."""
         if isinstance(node, Instruction):
             source, span = places.of_instruction(node, Part.WHOLE)
         elif node is not None:

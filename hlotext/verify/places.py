@@ -16,10 +16,11 @@ Place = tuple[Source, Span]
 
 
 def of_instruction(instruction: Instruction, where: Where = Part.WHOLE) -> Place:
-    """The place of a part of an instruction.
+    """Returns the location of a part of an instruction.
 
-    In the module's source if its text there is still current; else in the line that it prints now. An instruction without
-    text of its own, such as the operation inside `all-to-all-start`, has the place of its caller.
+    This is in the module's source if the instruction's text there is current, and otherwise in its printed line. An
+    instruction without text of its own, such as the operation inside `all-to-all-start`, has the location of its
+    caller.
     """
     module = instruction.computation.module if instruction.computation is not None else None
     span = instruction.span if not instruction.is_modified else None
@@ -102,7 +103,7 @@ def _attribute(name: str, text: str, start: int) -> tuple[int, int] | None:
 
 
 def of_computation(computation: Computation) -> Place:
-    """The line that opens a computation; for an inline or an implicit one its caller's, for a new one as it prints."""
+    """Returns the location of a computation's header line; for an inline or implied one, of its caller's."""
     module = computation.module
     if module is not None and module.source is not None and computation._start >= 0:
         header = module.source.text[computation._start : computation._brace].rstrip()
@@ -117,7 +118,7 @@ def of_computation(computation: Computation) -> Place:
 
 
 def of_header(module: Module, attribute: str) -> Place:
-    """Place of an attribute of the module's header, or of the table of that name."""
+    """Returns the location of an attribute of the module's header, or of the table with that name."""
     source = module.source
     if source is not None and not module.is_header_modified:
         found = re.compile(rf"(?:^|[,\s]){re.escape(attribute)}(?==|\s)").search(
@@ -134,9 +135,9 @@ def of_header(module: Module, attribute: str) -> Place:
 
 
 def ranks(module: Module) -> dict[Instruction | Computation | None, int]:
-    """Rank of each node in the text that a module prints now; the header, None, comes first.
+    """Returns the position of each node in the printed text of a module, for sorting; the header, None, comes first.
 
-    Bodies written inside their caller's line, and those implied by its short spelling, come after the caller.
+    Bodies written inside their caller's line, and those implied by sugar, come after the caller.
     """
     found: dict[Instruction | Computation | None, int] = {None: 0}
     stack: list[Instruction | Computation] = [

@@ -41,7 +41,7 @@ def run(
     mixed_precision: bool | None = None,
     within: Collection[Computation] | None = None,
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a module; see `hlotext.verify.verify`."""
+    """Implements `hlotext.verify.verify`."""
     expect_module(module)
     with gc_control.gc_paused(collect_first=False):
         return _run(module, layout_sensitive, mixed_precision, within)
@@ -100,16 +100,16 @@ def _guarded(findings: FindingCollector, node: Node, check: Callable[..., object
 
 
 def facts_inside(facts: VerifierOptions, computation: Computation, survey: Survey) -> VerifierOptions:
-    """The facts for the instructions of a computation."""
+    """Returns the options for the instructions of a computation."""
     return attrs.evolve(facts, in_fusion=True) if computation in survey.fusion_bodies else facts
 
 
 @attrs.define
 class Memory:
-    """Problems of instructions by all that decides them, so that equal operations are checked once.
+    """Cache of the problems of instructions, so that equal operations are checked once.
 
-    Attributes are compared by identity: the reader shares those of equal text, and an edit makes new ones. That makes the
-    look-up cheap: a module of 235,000 instructions has 6,400 different ones.
+    Attributes are compared by identity, which makes lookups cheap: the parser shares equal ones, and an edit creates
+    new ones. A module of 235,000 instructions has 6,400 distinct operations.
     """
 
     known: dict[Any, tuple[Problem, ...]] = attrs.field(factory=dict)
@@ -119,7 +119,7 @@ class Memory:
     """The number of each such list of shapes."""
 
     def problems(self, instruction: Instruction, facts: VerifierOptions) -> tuple[Problem, ...]:
-        """Problems from `check_operation`. The module must not change between two calls."""
+        """Returns the problems from `check_operation`. The module must not change between calls."""
         attributes, opcode = instruction._attributes, instruction.opcode
         literal = instruction.literal if opcode == "constant" else None
         key = (

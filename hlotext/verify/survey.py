@@ -29,7 +29,7 @@ _Called = tuple[tuple[str, Computation], ...]
 
 
 class Part(NamedTuple):
-    """Part of a survey that one computation gives. It stays true until the computation is edited."""
+    """The part of a survey from one computation, valid until the computation is edited."""
 
     taken: Sequence[tuple[Instruction, _Called]] = ()
     """Instructions that belong to asynchronous operations, or call computations, and what they call."""
@@ -41,7 +41,7 @@ class Part(NamedTuple):
 
 @attrs.define
 class Survey:
-    """Contents of a module."""
+    """What the checks of a whole module need, collected in one pass."""
 
     shapes: set[Shape] = attrs.field(factory=set)
     """A result shape of each kind: with tiles and without, of buffers, in the memory of the host."""
@@ -62,7 +62,7 @@ class Survey:
 
     @classmethod
     def of(cls, module: Module) -> Survey:
-        """Looks at every instruction once, and later only at those of computations that were edited."""
+        """Collects the survey of a module. Later calls visit only computations that were edited since."""
         found = cls()
         parts = _Parts()
         known = module._surveyed = module._surveyed or {}

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def first_error(module: Module) -> Diagnostic | None:
-    """The first error that the verifier finds; None of a well-formed module."""
+    """Returns the first error that the verifier finds, or None for a well-formed module."""
     return next((one for one in verify(module) if one.severity is Severity.ERROR), None)
 
 
 @contextmanager
 def needs_well_formed(module: Module, refusal: type[ValueError]) -> Iterator[None]:
-    """Runs a model of the compiler, which takes operations as XLA accepts them: with their operands, shapes and computations.
+    """Context manager for code that requires a well-formed module.
 
-    Raises `refusal` with the verifier's first error in place of another exception, where the module has one: asked only then,
-    so that a sound module pays nothing. The exception of a sound module goes on, since that is a fault of the model.
+    If the block raises an exception and the module is ill-formed, raises `refusal` with the verifier's first error
+    instead. The module is only verified in that case. Exceptions for well-formed modules propagate unchanged.
     """
     try:
         yield

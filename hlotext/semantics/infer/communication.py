@@ -23,12 +23,12 @@ _PARTITIONS_TOO = traits.MAY_COUNT_DEVICES - {"collective-reduce"}
 
 
 def group_size(op: Op) -> int | None:
-    """Devices in one group of a collective (`GetSubgroupSize`); None if groups of one device say nothing.
+    """Returns the number of devices in a group of a collective (`GetSubgroupSize`), or None if unknown.
 
-    Without a channel a group lists replicas, with one partitions; `use_global_device_ids` makes them flat
-    device numbers, and its absence on all-gather, all-reduce and reduce-scatter adds all partitions of each
-    replica. No groups mean one group of all. XLA takes a size of 1 for unknown: a module may be made for
-    more devices than it says.
+    Without a channel a group lists replicas, with one partitions; `use_global_device_ids` makes them flattened ids, and
+    its absence on all-gather, all-reduce and reduce-scatter adds all partitions of each replica. Omitted groups mean
+    one group of all. As in XLA, a size of 1 counts as unknown, since the module may run on more devices than its text
+    says.
     """
     listed = op.get("replica_groups", ReplicaGroups, ReplicaGroupList()).group_size
     channel = any(name == "channel_id" for name, _ in op.attributes)
@@ -99,7 +99,7 @@ def _first(shape: Shape | None) -> Shape | None:
 
 @rule("all_gather", Open.DEVICES)
 def infer_all_gather(op: Op) -> Shape:
-    """`ShapeInference::InferAllGatherShape`: the dimension times the group's size."""
+    """Infers the shape of an all-gather: the dimension times the group size (`ShapeInference::InferAllGatherShape`)."""
     operands = op.arrays()
     shards = _shards(op, _first(op.stated), operands[0], op.dimension(operands[0].rank))
     return one_or_tuple(_resized(op, operands, shards, gather=True))
@@ -107,7 +107,7 @@ def infer_all_gather(op: Op) -> Shape:
 
 @rule("all_gather_start", Open.DEVICES)
 def infer_all_gather_start(op: Op) -> Shape:
-    """`ShapeInference::InferAllGatherStartShape`: the operands, then the gathered arrays."""
+    """Infers the shape of an all-gather-start: the operands and the gathered arrays (`InferAllGatherStartShape`)."""
     operands = op.arrays()
     stated = op.stated.tuple_shapes[1] if op.stated is not None and len(op.stated.tuple_shapes) == 2 else None
     shards = _shards(op, _first(stated), operands[0], op.dimension(operands[0].rank))
@@ -116,7 +116,10 @@ def infer_all_gather_start(op: Op) -> Shape:
 
 @rule("started_result")
 def infer_started_result(op: Op) -> Shape:
-    """`InferAllGatherDoneShape`, `InferCollectivePermuteDoneShape`: element 1 of what the start gives."""
+    """Infers the shape of an all-gather-done or collective-permute-done: element 1 of the start.
+
+    Corresponds to `InferAllGatherDoneShape` and `InferCollectivePermuteDoneShape`.
+    """
     start = op.operand(0)
     if not start.is_tuple or len(start.tuple_shapes) < 2:
         raise ShapeInferenceError(
@@ -127,13 +130,16 @@ def infer_started_result(op: Op) -> Shape:
 
 @rule("all_reduce")
 def infer_all_reduce(op: Op) -> Shape:
-    """`ShapeInference::InferAllReduceShape`: the operands' shapes."""
+    """Infers the shape of an all-reduce: the operands' shapes (`ShapeInference::InferAllReduceShape`)."""
     return one_or_tuple(op.arrays())
 
 
 @rule("reduce_scatter", Open.DEVICES)
 def infer_reduce_scatter(op: Op) -> Shape:
-    """`ShapeInference::InferReduceScatterShape`: the dimension divided by the group's size, evenly."""
+    """Infers the shape of a reduce-scatter: the dimension divided by the group size (`InferReduceScatterShape`).
+
+    Raises ShapeInferenceError if it is not divisible.
+    """
     operands = op.arrays()
     shards = _shards(op, operands[0], _first(op.stated), op.dimension(operands[0].rank))
     return one_or_tuple(_resized(op, operands, shards, gather=False))
@@ -141,10 +147,10 @@ def infer_reduce_scatter(op: Op) -> Shape:
 
 @rule("all_to_all")
 def infer_all_to_all(op: Op) -> Shape:
-    """`InferAllToAllShape`, `InferAllToAllTupleShape`: the operands' shapes, as one array or always a tuple.
+    """Infers the shape of an all-to-all: the operands' shapes (`InferAllToAllShape`, `InferAllToAllTupleShape`).
 
-    With `dimensions` one array is split into as many pieces as the group has devices and put together again
-    along the same dimension; without, every operand is a piece, so there are as many as devices.
+    With `dimensions`, a single array is split into as many pieces as the group has devices, and concatenated along the
+    same dimension. Without, there is an operand for each device, and the result is a tuple.
     """
     operands = op.arrays()
     if any(name == "dimensions" for name, _ in op.attributes):
@@ -174,7 +180,7 @@ def infer_all_to_all(op: Op) -> Shape:
 
 @rule("ragged_all_to_all")
 def infer_ragged_all_to_all(op: Op) -> Shape:
-    """`ShapeVerifier::HandleRaggedAllToAll`: the shape of the output buffer, operand 1."""
+    """Infers the shape of a ragged-all-to-all: that of the output buffer, operand 1 (`HandleRaggedAllToAll`)."""
     for number in range(2, 6):
         found = op.array(number)
         if found.rank not in (1, 2) or found != op.operands[2]:
@@ -187,15 +193,15 @@ def infer_ragged_all_to_all(op: Op) -> Shape:
 
 @rule("collective_broadcast")
 def infer_collective_broadcast(op: Op) -> Shape:
-    """Operand 0's shape, be there more of them (`ShapeVerifier::HandleCollectiveBroadcast`)."""
+    """Infers the shape of a collective-broadcast: that of operand 0 (`ShapeVerifier::HandleCollectiveBroadcast`)."""
     return op.array(0)
 
 
 @rule("collective_reduce")
 def infer_collective_reduce(op: Op) -> Shape:
-    """The operands' shapes, without the last one if that names the roots.
+    """Infers the shape of a collective-reduce: the operands' shapes, except for an operand with dynamic roots.
 
-    As `ShapeInference::InferCollectiveReduceShape`.
+    Corresponds to `ShapeInference::InferCollectiveReduceShape`.
     """
     operands = op.arrays()
     if not op.get("has_dynamic_root", bool, False):
@@ -219,15 +225,18 @@ def _permuted(op: Op) -> Shape:
 
 @rule("collective_permute")
 def infer_collective_permute(op: Op) -> Shape:
-    """`ShapeInference::InferCollectivePermuteShape`: the operands' shapes, or that of the output buffer."""
+    """Infers the shape of a collective-permute: the operands' shapes, or that of the output buffer.
+
+    Corresponds to `ShapeInference::InferCollectivePermuteShape`.
+    """
     return _permuted(op)
 
 
 @rule("collective_permute_start", Open.CONTEXTS)
 def infer_collective_permute_start(op: Op) -> Shape:
-    """Operands, result, and the contexts that are stated.
+    """Infers the shape of a collective-permute-start: operands, result, and the stated contexts.
 
-    As `ShapeInference::InferCollectivePermuteStartShape`.
+    Corresponds to `ShapeInference::InferCollectivePermuteStartShape`.
     """
     result = _permuted(op)
     source = op.operands[0] if op.get("slice_sizes", tuple, ()) else one_or_tuple(op.operands)
@@ -265,40 +274,40 @@ def _stated_data(op: Op) -> Shape:
 
 @rule("send")
 def infer_send(op: Op) -> Shape:
-    """`ShapeVerifier::HandleSend`: data, context, token."""
+    """Infers the shape of a send: data, context and token (`ShapeVerifier::HandleSend`)."""
     _check_token(op, 1)
     return Shape.tuple((op.operands[0], scalar(U32), TOKEN_SHAPE))
 
 
 @rule("recv", Open.PART)
 def infer_recv(op: Op) -> Shape:
-    """`ShapeVerifier::HandleRecv`: the stated data, context, token."""
+    """Infers the shape of a recv: the stated data, context and token (`ShapeVerifier::HandleRecv`)."""
     _check_token(op, 0)
     return Shape.tuple((_stated_data(op), scalar(U32), TOKEN_SHAPE))
 
 
 @rule("recv_done")
 def infer_recv_done(op: Op) -> Shape:
-    """`ShapeVerifier::HandleRecvDone`: data and token."""
+    """Infers the shape of a recv-done: data and token (`ShapeVerifier::HandleRecvDone`)."""
     return Shape.tuple((_started_data(op), TOKEN_SHAPE))
 
 
 @rule("send_done")
 def infer_send_done(op: Op) -> Shape:
-    """`ShapeVerifier::HandleSendDone`: a token."""
+    """Infers the shape of a send-done: a token (`ShapeVerifier::HandleSendDone`)."""
     _started_data(op)
     return TOKEN_SHAPE
 
 
 @rule("infeed", Open.PART)
 def infer_infeed(op: Op) -> Shape:
-    """`ShapeVerifier::HandleInfeed`: the stated data, and a token."""
+    """Infers the shape of an infeed: the stated data and a token (`ShapeVerifier::HandleInfeed`)."""
     _check_token(op, 0)
     return Shape.tuple((_stated_data(op), TOKEN_SHAPE))
 
 
 @rule("outfeed")
 def infer_outfeed(op: Op) -> Shape:
-    """`ShapeVerifier::HandleOutfeed`: a token."""
+    """Infers the shape of an outfeed: a token (`ShapeVerifier::HandleOutfeed`)."""
     _check_token(op, 1)
     return TOKEN_SHAPE

@@ -100,16 +100,18 @@ def _full_size(op: Op, side: str, shape: Shape, dimension: int) -> int:
 
 @rule("dot", Open.ELEMENT_TYPE)
 def infer_dot(op: Op) -> Shape:
-    """`ShapeInference::InferDotOpShape`: batch dimensions, the left side's, the right side's."""
+    """Infers the shape of a dot: batch dimensions, then those of lhs, then those of rhs
+    (`ShapeInference::InferDotOpShape`).
+    """
     sides = _sides(op)
     return array(_sum_type(op, sides.lhs, sides.rhs), sides.result())
 
 
 @rule("scaled_dot", Open.ELEMENT_TYPE)
 def infer_scaled_dot(op: Op) -> Shape:
-    """As a dot of operands 0 and 1; 2 and 3 are their scales, one for each block.
+    """Infers the shape of a scaled-dot: as for a dot of operands 0 and 1, whose block scales are operands 2 and 3.
 
-    As `ShapeVerifier::HandleScaledDot`.
+    Corresponds to `ShapeVerifier::HandleScaledDot`.
     """
     sides = _sides(op)
     for number in (0, 1):
@@ -139,10 +141,11 @@ def _check_scales(op: Op, number: int, scale_number: int) -> None:
 
 @rule("ragged_dot", Open.ELEMENT_TYPE)
 def infer_ragged_dot(op: Op) -> Shape:
-    """As a dot, with a dimension of groups in front where the ragged dimension is contracted.
+    """Infers the shape of a ragged-dot: as for a dot, with a leading group dimension if the ragged dimension is
+    contracted.
 
-    When the ragged dimension is kept, the right side has one part for each group, and its group dimension
-    goes. As `ShapeInference::InferRaggedDotOpShape`.
+    If the ragged dimension is not contracted, rhs has a group dimension, which is not in the result. Corresponds to
+    `ShapeInference::InferRaggedDotOpShape`.
     """
     sides, sizes = _sides(op), op.array(2)
     ragged = op.dimension(sides.lhs.rank, "lhs_ragged_dims")
@@ -186,9 +189,9 @@ def _group_count(op: Op, sides: _Sides, sizes: Shape, ragged: int) -> Dimension:
 
 @rule("convolution", Open.ELEMENT_TYPE)
 def infer_convolution(op: Op) -> Shape:
-    """Batch, output features and the window's positions, where dim_labels puts them.
+    """Infers the shape of a convolution: batch, output features and window positions, in the order of `dim_labels`.
 
-    As `ShapeInference::InferConvolveShape`.
+    Corresponds to `ShapeInference::InferConvolveShape`.
     """
     lhs, rhs = op.array(0), _kernel(op)
     labels = op.get("dim_labels", ConvolutionDimensionNumbers)

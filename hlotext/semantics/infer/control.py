@@ -23,7 +23,7 @@ from hlotext.semantics.message_text import plural
 
 @rule("call")
 def infer_call(op: Op) -> Shape:
-    """`ShapeInference::InferCallShape`: what the computation gives for these operands."""
+    """Infers the shape of a call: the result of the computation (`ShapeInference::InferCallShape`)."""
     program = op.program("to_apply")
     check_parameters(op, "to_apply", program, op.operands)
     return program.result
@@ -31,9 +31,9 @@ def infer_call(op: Op) -> Shape:
 
 @rule("fusion")
 def infer_fusion(op: Op) -> Shape:
-    """The result of the fused computation; it may ignore the last operands.
+    """Infers the shape of a fusion: the result of the fused computation, which may ignore the last operands.
 
-    As `ShapeVerifier::HandleFusion`.
+    Corresponds to `ShapeVerifier::HandleFusion`.
     """
     program = op.program("calls")
     check_parameters(op, "calls", program, op.operands[: len(program.parameters)])
@@ -42,9 +42,9 @@ def infer_fusion(op: Op) -> Shape:
 
 @rule("map")
 def infer_map(op: Op) -> Shape:
-    """The operands' sizes, with the type that to_apply gives. Scalars go with any size.
+    """Infers the shape of a map: the operands' sizes, with the type that `to_apply` returns. Scalars match any size.
 
-    As `ShapeInference::InferMapShape`.
+    Corresponds to `ShapeInference::InferMapShape`.
     """
     operands = op.arrays()
     full = operands[0]
@@ -67,9 +67,10 @@ def infer_map(op: Op) -> Shape:
 
 @rule("while")
 def infer_while(op: Op) -> Shape:
-    """The operand's shape, which body and condition take and the body gives.
+    """Infers the shape of a while: the operand's, which must also be that of the body's and condition's parameter and
+    body's root.
 
-    As `ShapeInference::InferWhileShape`.
+    Corresponds to `ShapeInference::InferWhileShape`.
     """
     init = op.operand(0)
     body, condition = op.program("body"), op.program("condition")
@@ -86,9 +87,9 @@ def infer_while(op: Op) -> Shape:
 
 @rule("conditional")
 def infer_conditional(op: Op) -> Shape:
-    """The common result of the branches; dynamic where one branch's result is.
+    """Infers the shape of a conditional: the common result of its branches, dynamic where that of any branch is.
 
-    As `ShapeInference::InferConditionalShape`.
+    Corresponds to `ShapeInference::InferConditionalShape`.
     """
     selector = op.operand(0)
     if selector not in (scalar(PRED), scalar(S32)):
@@ -134,9 +135,10 @@ def _dynamic_in_either(a: Shape, b: Shape) -> Shape:
 
 
 def is_bound(early: Shape, late: Shape) -> bool:
-    """True if a shape may have grown to another one by operands bound in between (`ShapeVerifier::IsShapePrefix`).
+    """Returns True if binding more operands may turn the shape `early` into `late` (`ShapeVerifier::IsShapePrefix`).
 
-    Equal ones may, the empty tuple to any, and a tuple whose elements may to those at their places.
+    This holds for equal shapes, for the empty tuple and any shape, and for tuples if it holds for each element of
+    `early`.
     """
     if compatible(early, late) or (early.is_tuple and not early.tuple_shapes):
         return True
@@ -171,9 +173,9 @@ def _check_handed_in(op: Op, taken: tuple[Shape, ...], bound: int, first: int) -
 
 @rule("async_start", Open.CONTEXTS)
 def infer_async_start(op: Op) -> Shape:
-    """The operands bound to the wrapped computation's parameters so far; its result, if all are bound; contexts.
+    """Infers the shape of an async-start: the operands bound so far, the result if all are bound, and contexts.
 
-    As `ShapeVerifier::CheckAsyncStartOperands` and `CheckAsyncOpComputationShapes`.
+    Corresponds to `ShapeVerifier::CheckAsyncStartOperands` and `CheckAsyncOpComputationShapes`.
     """
     program = op.program("calls")
     taken, result, *contexts = _state(op)
@@ -199,7 +201,10 @@ def _started(op: Op) -> tuple[Shape, ...]:
 
 @rule("async_update", Open.CONTEXTS)
 def infer_async_update(op: Op) -> Shape:
-    """`ShapeVerifier::CheckAsyncUpdateOperands`: operand 0's, with what is bound here; contexts may be others."""
+    """Infers the shape of an async-update: operand 0's, with newly bound operands; contexts may differ.
+
+    Corresponds to `ShapeVerifier::CheckAsyncUpdateOperands`.
+    """
     before, earlier, *_ = _started(op)
     taken, result, *contexts = _state(op)
     if not is_bound(before, taken):
@@ -212,9 +217,9 @@ def infer_async_update(op: Op) -> Shape:
 
 @rule("async_done", Open.ALL)
 def infer_async_done(op: Op) -> Shape:
-    """The result that the started operation holds, or what it is bound to.
+    """Infers the shape of an async-done: the result in the state of the operation, or what it was bound to.
 
-    That it is the wrapped computation's is a matter of more than one instruction.
+    The wrapped computation is not checked, since that takes more than one instruction.
     """
     result = _started(op)[1]
     stated = op.stated
@@ -223,14 +228,14 @@ def infer_async_done(op: Op) -> Shape:
 
 @rule("copy_start")
 def infer_copy_start(op: Op) -> Shape:
-    """`ShapeVerifier::HandleCopyStart`: the copy, the operand, and a context."""
+    """Infers the shape of a copy-start: the copy, the operand and a context (`ShapeVerifier::HandleCopyStart`)."""
     operand = op.operand(0)
     return Shape.tuple((operand, operand, scalar(U32)))
 
 
 @rule("copy_done")
 def infer_copy_done(op: Op) -> Shape:
-    """`ShapeVerifier::HandleCopyDone`: the copy, which is as its source."""
+    """Infers the shape of a copy-done: that of the copy, which must equal its source (`ShapeVerifier::HandleCopyDone`)."""
     parts = op.operand(0).tuple_shapes
     if not op.operands[0].is_tuple or len(parts) < 2 or not compatible(parts[0], parts[1]):
         raise ShapeInferenceError(

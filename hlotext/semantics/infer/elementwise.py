@@ -39,9 +39,9 @@ def _check_kind(op: Op, number: int) -> None:
 
 @rule("unary")
 def infer_unary(op: Op) -> Shape:
-    """The operand's shape; is-finite gives pred, parts of complex numbers are real.
+    """Infers the shape of a unary operation: the operand's; `pred` for is-finite, real for parts of complex numbers.
 
-    As `ShapeInference::InferUnaryOpShape`.
+    Corresponds to `ShapeInference::InferUnaryOpShape`.
     """
     operand = op.array(0)
     _check_kind(op, 0)
@@ -54,9 +54,9 @@ def infer_unary(op: Op) -> Shape:
 
 @rule("binary")
 def infer_binary(op: Op) -> Shape:
-    """The operands' common shape; compare gives pred, complex the complex type.
+    """Infers the shape of a binary operation: the operands' common shape; `pred` for compare, complex for complex.
 
-    As `ShapeInference::InferBinaryOpShape`.
+    Corresponds to `ShapeInference::InferBinaryOpShape`.
     """
     lhs, rhs = op.array(0), op.array(1)
     for number in (0, 1):
@@ -94,7 +94,10 @@ def _common_dimension(a: Dimension, b: Dimension) -> Dimension:
 
 @rule("clamp")
 def infer_clamp(op: Op) -> Shape:
-    """`ShapeInference::InferClampShape`: the shape of operand 1; the limits are scalars or of that shape."""
+    """Infers the shape of a clamp: that of operand 1. The limits are scalars or have that shape.
+
+    Corresponds to `ShapeInference::InferClampShape`.
+    """
     operand = op.array(1)
     for number in (0, 2):
         limit = op.array(number)
@@ -110,9 +113,9 @@ def infer_clamp(op: Op) -> Shape:
 
 @rule("select")
 def infer_select(op: Op) -> Shape:
-    """The common shape of operands 1 and 2; operand 0 is pred, scalar or alike.
+    """Infers the shape of a select: that of operands 1 and 2. Operand 0 is `pred`, a scalar or of the same sizes.
 
-    As `ShapeInference::InferSelectShape`.
+    Corresponds to `ShapeInference::InferSelectShape`.
     """
     chooser, on_true, on_false = op.array(0), op.array(1), op.array(2)
     if chooser.element_type is not PRED:
@@ -137,13 +140,16 @@ def infer_select(op: Op) -> Shape:
 
 @rule("convert", Open.ELEMENT_TYPE)
 def infer_convert(op: Op) -> Shape:
-    """`ShapeInference::InferConvertShape`: the operand's sizes with the stated element type."""
+    """Infers the shape of a convert: the operand's sizes with the stated element type (`InferConvertShape`)."""
     return with_type(op.array(0), op.open_array("element type").element_type)
 
 
 @rule("reduce_precision")
 def infer_reduce_precision(op: Op) -> Shape:
-    """`ShapeInference::InferReducePrecisionShape`: the operand's shape, which must be floating."""
+    """Infers the shape of a reduce-precision: that of the operand, which must be floating-point.
+
+    Corresponds to `ShapeInference::InferReducePrecisionShape`.
+    """
     operand = op.array(0)
     _check_kind(op, 0)
     for name, least in (("exponent_bits", 1), ("mantissa_bits", 0)):
@@ -154,7 +160,10 @@ def infer_reduce_precision(op: Op) -> Shape:
 
 @rule("stochastic_convert", Open.ELEMENT_TYPE)
 def infer_stochastic_convert(op: Op) -> Shape:
-    """`ShapeInference::InferStochasticConvertShape`: operand 0's sizes with the stated element type."""
+    """Infers the shape of a stochastic-convert: operand 0's sizes with the stated element type.
+
+    Corresponds to `ShapeInference::InferStochasticConvertShape`.
+    """
     operand, bits = op.array(0), op.array(1)
     _check_kind(op, 0)
     if bits.element_type.kind is not TypeKind.UNSIGNED or bits.element_type.bits != operand.element_type.bits:
@@ -168,9 +177,10 @@ def infer_stochastic_convert(op: Op) -> Shape:
 
 @rule("bitcast_convert", Open.ELEMENT_TYPE)
 def infer_bitcast_convert(op: Op) -> Shape:
-    """The operand's shape with the stated element type; a narrower one appends a minor-most dimension, a wider removes it.
+    """Infers the shape of a bitcast-convert: the operand's with the stated element type.
 
-    As `ShapeInference::InferBitcastConvertShape`.
+    A narrower type appends a minor-most dimension, and a wider one removes it. Corresponds to
+    `ShapeInference::InferBitcastConvertShape`.
     """
     operand = op.array(0)
     old, new = operand.element_type, op.open_array("element type").element_type

@@ -25,9 +25,9 @@ from hlotext.semantics.message_text import plural
 
 @rule("dynamic_slice")
 def infer_dynamic_slice(op: Op) -> Shape:
-    """`ShapeInference::InferDynamicSliceShape`: the slice sizes.
+    """Infers the shape of a dynamic-slice: the slice sizes (`ShapeInference::InferDynamicSliceShape`).
 
-    A dynamic dimension stays dynamic when all of it, and more than one element, is taken.
+    A dynamic dimension stays dynamic if the slice covers it and has more than one element.
     """
     operand = op.array(0)
     _check_starts(op, operand, first=1)
@@ -53,9 +53,10 @@ def infer_dynamic_slice(op: Op) -> Shape:
 
 @rule("dynamic_update_slice")
 def infer_dynamic_update_slice(op: Op) -> Shape:
-    """`ShapeInference::InferDynamicUpdateSliceShape`: the shape of operand 0, which may be a buffer.
+    """Infers the shape of a dynamic-update-slice: that of operand 0, which may be a buffer.
 
-    A dimension becomes dynamic when the update covers all of it and is dynamic there.
+    A dimension becomes dynamic if the update covers it and is dynamic there. Corresponds to
+    `ShapeInference::InferDynamicUpdateSliceShape`.
     """
     whole = op.operand(0)
     operand = whole.tuple_shapes[0] if whole.is_buffer else op.array(0)
@@ -147,9 +148,9 @@ def _check_batching(
 
 @rule("gather")
 def infer_gather(op: Op) -> Shape:
-    """The slice's kept dimensions at offset_dims, the batch dimensions elsewhere.
+    """Infers the shape of a gather: the slice's remaining dimensions at `offset_dims`, batch dimensions elsewhere.
 
-    As `ShapeInference::InferGatherShape`.
+    Corresponds to `ShapeInference::InferGatherShape`.
     """
     operand = op.array(0)
     indices = _indices(op, 1, "start_index_map")
@@ -205,7 +206,7 @@ def _interleaved(window: list[Dimension], places: tuple[int, ...], batch: list[D
 
 @rule("scatter")
 def infer_scatter(op: Op) -> Shape:
-    """`ShapeInference::InferScatterShape`: the shapes of the arrays that are scattered into."""
+    """Infers the shape of a scatter: those of the operands that are updated (`ShapeInference::InferScatterShape`)."""
     count = len(op.operands) // 2
     if len(op.operands) % 2 != 1 or not count:
         raise ShapeInferenceError(

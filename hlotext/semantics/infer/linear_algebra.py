@@ -34,9 +34,9 @@ _SPECTRUM = {ELEMENT_TYPES["f32"]: ELEMENT_TYPES["c64"], ELEMENT_TYPES["f64"]: E
 
 @rule("fft")
 def infer_fft(op: Op) -> Shape:
-    """As the operand; the last dimension of a real transform is halved or restored.
+    """Infers the shape of an fft: the operand's, with the last dimension of a real transform halved or restored.
 
-    As `ShapeInference::InferFftShape`.
+    Corresponds to `ShapeInference::InferFftShape`.
     """
     operand, kind, lengths = op.array(0), op.get("fft_type", FftType), op.integers("fft_length")
     if not 1 <= len(lengths) <= min(3, operand.rank):
@@ -87,13 +87,13 @@ def _matrices(op: Op) -> Shape:
 
 @rule("cholesky")
 def infer_cholesky(op: Op) -> Shape:
-    """`ShapeInference::InferCholeskyShape`: the operand's shape."""
+    """Infers the shape of a cholesky: the operand's (`ShapeInference::InferCholeskyShape`)."""
     return _matrices(op)
 
 
 @rule("triangular_solve")
 def infer_triangular_solve(op: Op) -> Shape:
-    """`ShapeInference::InferTriangularSolveShape`: the shape of the right-hand sides, operand 1."""
+    """Infers the shape of a triangular-solve: that of the right-hand sides, operand 1 (`InferTriangularSolveShape`)."""
     matrices, sides = _matrices(op), op.array(1)
     if sides.element_type is not matrices.element_type or sides.rank != matrices.rank:
         raise ShapeInferenceError(f"{sides} differs in type or rank from {matrices}", operand=1)
@@ -131,20 +131,20 @@ def _normalized(op: Op, vectors: tuple[int, ...]) -> tuple[Shape, Shape]:
 
 @rule("batch_norm_training")
 def infer_batch_norm_training(op: Op) -> Shape:
-    """`ShapeInference::InferBatchNormTrainingShape`: output, mean and variance."""
+    """Infers the shape of a batch-norm-training: output, mean and variance (`InferBatchNormTrainingShape`)."""
     operand, features = _normalized(op, (1, 2))
     return Shape.tuple((operand, features, features))
 
 
 @rule("batch_norm_inference")
 def infer_batch_norm_inference(op: Op) -> Shape:
-    """`ShapeInference::InferBatchNormInferenceShape`: the shape of operand 0."""
+    """Infers the shape of a batch-norm-inference: that of operand 0 (`InferBatchNormInferenceShape`)."""
     return _normalized(op, (1, 2, 3, 4))[0]
 
 
 @rule("batch_norm_grad")
 def infer_batch_norm_grad(op: Op) -> Shape:
-    """`ShapeInference::InferBatchNormGradShape`: gradients of operand, scale and offset."""
+    """Infers the shape of a batch-norm-grad: gradients of operand, scale and offset (`InferBatchNormGradShape`)."""
     operand, features = _normalized(op, (1, 2, 3))
     if not compatible(op.array(4), operand, any_float=True):
         raise ShapeInferenceError(f"the gradient {op.operands[4]} differs from {operand}", operand=4)
@@ -156,9 +156,9 @@ def infer_batch_norm_grad(op: Op) -> Shape:
 
 @rule("sort")
 def infer_sort(op: Op) -> Shape:
-    """The operands' shapes; the comparator takes two elements of each and gives pred.
+    """Infers the shape of a sort: the operands' shapes. The comparator takes two elements of each and returns `pred`.
 
-    As `ShapeVerifier::HandleSort`.
+    Corresponds to `ShapeVerifier::HandleSort`.
     """
     operands = op.arrays()
     op.dimension(operands[0].rank)
@@ -178,7 +178,9 @@ def infer_sort(op: Op) -> Shape:
 
 @rule("topk")
 def infer_topk(op: Op) -> Shape:
-    """`ShapeInference::InferTopKShape`: k values of the last dimension, and their indices as s32."""
+    """Infers the shape of a topk: k values of the last dimension, and their indices as s32
+    (`ShapeInference::InferTopKShape`).
+    """
     operand, k = op.array(0), op.get("k", int)
     if not operand.rank:
         raise ShapeInferenceError(f"topk takes arrays, not {operand}", operand=0)
@@ -196,9 +198,9 @@ def infer_topk(op: Op) -> Shape:
 
 @rule("rng", Open.DIMENSIONS)
 def infer_rng(op: Op) -> Shape:
-    """The stated sizes, with the type of the distribution's two scalar parameters.
+    """Infers the shape of an rng: the stated sizes, with the type of the distribution's two scalar parameters.
 
-    As `ShapeVerifier::HandleRng`.
+    Corresponds to `ShapeVerifier::HandleRng`.
     """
     first, second = op.array(0), op.array(1)
     if len(op.operands) != 2 or not is_scalar(first) or second != first:
@@ -211,9 +213,9 @@ def infer_rng(op: Op) -> Shape:
 
 @rule("rng_bit_generator", Open.PART)
 def infer_rng_bit_generator(op: Op) -> Shape:
-    """The state, and bits in the stated shape. In old text only the bits.
+    """Infers the shape of an rng-bit-generator: the state, and bits in the stated shape; in old text, the bits alone.
 
-    As `ShapeVerifier::HandleRngBitGenerator`.
+    Corresponds to `ShapeVerifier::HandleRngBitGenerator`.
     """
     state, stated = op.operand(0), op.open_shape("shape of the bits")
     if not stated.is_tuple:

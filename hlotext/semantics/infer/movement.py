@@ -32,7 +32,7 @@ INT32_MAX = 2**31 - 1
 
 @rule("constant")
 def infer_constant(op: Op) -> Shape:
-    """The literal's own shape."""
+    """Infers the shape of a constant: that of its literal. Raises CannotInfer if the literal is unknown."""
     if op.literal is None:
         raise CannotInfer("the constant's literal is unknown")
     return op.literal
@@ -40,7 +40,7 @@ def infer_constant(op: Op) -> Shape:
 
 @rule("iota", Open.ALL)
 def infer_iota(op: Op) -> Shape:
-    """`ShapeVerifier::HandleIota`: an array of numbers with at least one dimension, as stated."""
+    """Infers the shape of an iota: the stated one, a numeric array of rank 1 or more (`ShapeVerifier::HandleIota`)."""
     shape = op.open_array("shape")
     op.check_dimension("iota_dimension", op.get("iota_dimension", int), shape.rank)
     if shape.element_type.kind is TypeKind.PREDICATE:
@@ -50,31 +50,31 @@ def infer_iota(op: Op) -> Shape:
 
 @rule("u32_scalar")
 def infer_u32_scalar(op: Op) -> Shape:
-    """Numbers of replicas and partitions are `u32[]`."""
+    """Infers the shape of replica-id and partition-id: `u32[]`."""
     return scalar(U32)
 
 
 @rule("rng_state")
 def infer_rng_state(op: Op) -> Shape:
-    """`ShapeVerifier::HandleRngGetAndUpdateState`: the state is `u64[2]`."""
+    """Infers the shape of an rng-get-and-update-state: `u64[2]` (`ShapeVerifier::HandleRngGetAndUpdateState`)."""
     return Shape(ELEMENT_TYPES["u64"], (2,))
 
 
 @rule("token")
 def infer_token(op: Op) -> Shape:
-    """A token: the result of instructions that only order others."""
+    """Infers the shape of an instruction that only orders others: a token."""
     return TOKEN_SHAPE
 
 
 @rule("tuple")
 def infer_tuple(op: Op) -> Shape:
-    """The tuple of the operands' shapes."""
+    """Infers the shape of a tuple: the tuple of the operands' shapes."""
     return Shape.tuple(op.operands)
 
 
 @rule("get_tuple_element")
 def infer_get_tuple_element(op: Op) -> Shape:
-    """`ShapeInference::InferGetTupleElementShape`: the element at `index`."""
+    """Infers the shape of a get-tuple-element: the element at `index` (`InferGetTupleElementShape`)."""
     operand, index = op.operand(0), op.get("index", int)
     if not operand.is_tuple:
         raise ShapeInferenceError(f"{operand} is not a tuple, so it has no element {index}", operand=0)
@@ -88,13 +88,13 @@ def infer_get_tuple_element(op: Op) -> Shape:
 
 @rule("same_as_operand")
 def infer_same_as_operand(op: Op) -> Shape:
-    """The shape of the only operand, whatever it is."""
+    """Infers the shape of an instruction that has that of its only operand."""
     return op.operand(0)
 
 
 @rule("add_dependency")
 def infer_add_dependency(op: Op) -> Shape:
-    """The shape of operand 0; operand 1 must be a token."""
+    """Infers the shape of an add-dependency: that of operand 0. Operand 1 must be a token."""
     if not op.operand(1).is_token:
         raise ShapeInferenceError(
             f"operand 1 of add-dependency must be a token, not {op.operands[1]}", operand=1
@@ -104,9 +104,9 @@ def infer_add_dependency(op: Op) -> Shape:
 
 @rule("reordered")
 def infer_reordered(op: Op) -> Shape:
-    """The operand's shape, its elements reordered along some dimensions.
+    """Infers the shape of an instruction that reorders elements along dimensions: the operand's.
 
-    As `ShapeInference::InferReverseShape`.
+    Corresponds to `ShapeInference::InferReverseShape`.
     """
     operand = op.array(0)
     op.dimension_numbers("dimensions", operand.rank)
@@ -115,7 +115,9 @@ def infer_reordered(op: Op) -> Shape:
 
 @rule("rotated")
 def infer_rotated(op: Op) -> Shape:
-    """`ShapeInference::InferShuffleShape`: the operand's shape, with a shift for each of one or more dimensions."""
+    """Infers the shape of a shuffle: the operand's, with a shift for each of one or more dimensions
+    (`InferShuffleShape`).
+    """
     operand = op.array(0)
     dimensions = op.dimension_numbers("dimensions", operand.rank)
     if not dimensions:
@@ -134,16 +136,17 @@ def infer_rotated(op: Op) -> Shape:
 
 @rule("bitcast", Open.ALL)
 def infer_bitcast(op: Op) -> Shape:
-    """The stated shape; whether it holds the operand's bytes is a matter of layouts."""
+    """Infers the shape of a bitcast: the stated one. Its number of bytes is checked with layouts."""
     op.operand(0)
     return op.open_shape("shape")
 
 
 @rule("broadcast", Open.DIMENSIONS)
 def infer_broadcast(op: Op) -> Shape:
-    """`ShapeVerifier::HandleBroadcast`: the stated sizes; the operand's agree where mapped.
+    """Infers the shape of a broadcast: the stated sizes, which must match the operand's mapped dimensions.
 
-    Without a stated shape only a broadcast that adds nothing has one.
+    Without a stated shape, the result is the operand's if `dimensions` is empty, and CannotInfer is raised otherwise.
+    Corresponds to `ShapeVerifier::HandleBroadcast`.
     """
     operand = op.array(0)
     if op.stated is None and not op.integers("dimensions", ()):
@@ -169,13 +172,18 @@ def infer_broadcast(op: Op) -> Shape:
 
 @rule("reshape", Open.DIMENSIONS)
 def infer_reshape(op: Op) -> Shape:
-    """`ShapeVerifier::HandleReshape`: the stated sizes, as many elements as the operand has."""
+    """Infers the shape of a reshape: the stated sizes, with as many elements as the operand
+    (`ShapeVerifier::HandleReshape`).
+    """
     return _regrouped(op)
 
 
 @rule("dynamic_reshape", Open.DIMENSIONS)
 def infer_dynamic_reshape(op: Op) -> Shape:
-    """`ShapeVerifier::HandleDynamicReshape`: the stated bounds; one s32 operand for each dimension's size."""
+    """Infers the shape of a dynamic-reshape: the stated bounds, with an s32 operand for each dimension's size.
+
+    Corresponds to `ShapeVerifier::HandleDynamicReshape`.
+    """
     result = _regrouped(op)
     if len(op.operands) != result.rank + 1:
         raise ShapeInferenceError(
@@ -203,7 +211,7 @@ def _regrouped(op: Op) -> Shape:
 
 @rule("transpose")
 def infer_transpose(op: Op) -> Shape:
-    """`ShapeInference::InferTransposeShape`: the operand's dimensions, permuted."""
+    """Infers the shape of a transpose: the operand's dimensions, permuted (`ShapeInference::InferTransposeShape`)."""
     operand = op.array(0)
     permutation = op.dimension_numbers("dimensions", operand.rank)
     if len(permutation) != operand.rank:
@@ -217,9 +225,10 @@ def infer_transpose(op: Op) -> Shape:
 
 @rule("concatenate")
 def infer_concatenate(op: Op) -> Shape:
-    """`ShapeInference::InferConcatOpShape`: the sizes add up along one dimension and agree in all others.
+    """Infers the shape of a concatenate: sizes add up along one dimension and agree in all others.
 
-    A dynamic operand makes the dimension dynamic, bounded by the sum of bounds, or unbounded if one is.
+    A dynamic operand makes the dimension dynamic, bounded by the sum of bounds, or unbounded if any is. Corresponds to
+    `ShapeInference::InferConcatOpShape`.
     """
     operands = op.arrays()
     first = operands[0]
@@ -258,7 +267,7 @@ def _agreed(op: Op, dimension: int, sizes: list[int], operands: tuple[Shape, ...
 
 @rule("pad")
 def infer_pad(op: Op) -> Shape:
-    """`ShapeInference::InferPadShape`: each size plus both edges plus what goes between neighbours."""
+    """Infers the shape of a pad: each size plus edge and interior padding (`ShapeInference::InferPadShape`)."""
     operand, value, config = op.array(0), op.array(1), op.get("padding", PaddingConfig)
     if not is_scalar(value) or not same_type_or_floats(value.element_type, operand.element_type):
         raise ShapeInferenceError(
@@ -285,7 +294,7 @@ def infer_pad(op: Op) -> Shape:
 
 @rule("slice")
 def infer_slice(op: Op) -> Shape:
-    """`ShapeInference::InferSliceShape`: one element for every stride from start to limit.
+    """Infers the shape of a slice: one element per stride from start to limit (`ShapeInference::InferSliceShape`).
 
     A bounded dynamic dimension stays dynamic unless one element is left; an unbounded one becomes static.
     """
@@ -314,14 +323,14 @@ def infer_slice(op: Op) -> Shape:
 
 @rule("get_dimension_size")
 def infer_get_dimension_size(op: Op) -> Shape:
-    """`ShapeInference::InferGetDimensionSizeShape`: `s32[]`."""
+    """Infers the shape of a get-dimension-size: `s32[]` (`ShapeInference::InferGetDimensionSizeShape`)."""
     _sized_dimension(op)
     return scalar(S32)
 
 
 @rule("set_dimension_size")
 def infer_set_dimension_size(op: Op) -> Shape:
-    """`ShapeInference::InferSetDimensionSizeShape`: operand 0 with that dimension dynamic."""
+    """Infers the shape of a set-dimension-size: operand 0's with that dimension dynamic (`InferSetDimensionSizeShape`)."""
     operand, along = op.array(0), _sized_dimension(op)
     if op.operand(1) != scalar(S32):
         raise ShapeInferenceError(f"the size must be s32[], not {op.operands[1]}", operand=1)

@@ -27,7 +27,9 @@ _ELEMENTWISE = (Family.ELEMENTWISE_UNARY, Family.ELEMENTWISE_BINARY)
 
 
 def with_layouts(instruction: Instruction, shape: Shape) -> Shape:
-    """The inferred shape of an instruction with the layouts that XLA infers too; None if they are the default ones."""
+    """Returns the inferred shape of an instruction with the layouts that XLA's parser infers, unless these are the
+    default ones.
+    """
     opcode, operands = instruction.opcode, [operand.shape for operand in instruction.operands]
     if opcode == "get-tuple-element" and operands and operands[0] is not None:
         index = instruction.attributes.get("index")

@@ -193,7 +193,9 @@ class Op:
 
 
 def op_of(instruction: Instruction, row: Opcode, *, with_stated: bool) -> Op:
-    """Converts an instruction to the input of inference. Raises CannotInfer if the shape of an operand is not known."""
+    """Converts an instruction to the input of shape inference. Raises CannotInfer if the shape of an operand is
+    unknown.
+    """
     operands = []
     for operand in instruction.operands:
         if operand.shape is None:
@@ -224,9 +226,9 @@ def _signatures(value: object) -> tuple[ProgramShape, ...]:
 
 
 def program_shape(computation: object) -> ProgramShape:
-    """The signature of a computation, without layouts.
+    """Returns the signature of a computation, without layouts.
 
-    Raises CannotInfer for what is none (a name that nothing defines), and if one of its shapes is not known.
+    Raises CannotInfer for a name without a definition, and if a shape is unknown.
     """
     if not isinstance(computation, Computation) or not len(computation):
         raise CannotInfer(f"the computation {getattr(computation, 'name', computation)} is unknown")

@@ -40,7 +40,7 @@ RULES: dict[str, ShapeRule] = {}
 
 
 def rule(name: str, leaves_open: Open = Open.NOTHING) -> Callable[[RuleFunction], RuleFunction]:
-    """Makes a function the rule of that name."""
+    """Decorator that registers a shape rule under a name; `leaves_open` is the part that operands do not determine."""
 
     def register(function: RuleFunction) -> RuleFunction:
         if name in RULES:

@@ -32,12 +32,12 @@ def without_layout(shape: Shape) -> Shape:
 
 
 def scalar(element_type: ElementType) -> Shape:
-    """The shape of one value."""
+    """Returns the scalar shape of an element type."""
     return Shape(element_type)
 
 
 def array(element_type: ElementType, dimensions: Iterable[Dimension]) -> Shape:
-    """The array of these sizes; an unbounded size is dynamic whatever its flag says."""
+    """Returns the array shape of these (size, is dynamic) dimensions. Unbounded dimensions are always dynamic."""
     pairs = tuple(dimensions)
     return Shape(
         element_type,
@@ -47,17 +47,17 @@ def array(element_type: ElementType, dimensions: Iterable[Dimension]) -> Shape:
 
 
 def dimensions(shape: Shape) -> list[Dimension]:
-    """Size and dynamic flag of every dimension."""
+    """Returns size and dynamic flag of every dimension."""
     return list(zip(shape.dimensions, shape.dynamic_dimensions, strict=True))
 
 
 def with_type(shape: Shape, element_type: ElementType) -> Shape:
-    """The same sizes with another element type."""
+    """Returns the shape with another element type."""
     return Shape(element_type, shape.dimensions, shape.dynamic_dimensions)
 
 
 def one_or_tuple(shapes: tuple[Shape, ...]) -> Shape:
-    """The only shape, or the tuple of all: how XLA gives the result of an operation on several arrays."""
+    """Returns the only shape, or a tuple of all, as XLA does for operations on several arrays."""
     return shapes[0] if len(shapes) == 1 else Shape.tuple(shapes)
 
 
@@ -65,39 +65,39 @@ def one_or_tuple(shapes: tuple[Shape, ...]) -> Shape:
 
 
 def is_scalar(shape: Shape) -> bool:
-    """True for an array without dimensions."""
+    """Returns True for an array without dimensions."""
     return shape.is_array and not shape.dimensions
 
 
 def is_unbounded(size: int) -> bool:
-    """True for the size of a dimension printed `?`."""
+    """Returns True for the size of an unbounded dimension, printed as `?`."""
     return size == UNBOUNDED_SIZE
 
 
 def has_unbounded(shape: Shape) -> bool:
-    """True where some dimension has no bound."""
+    """Returns True if any dimension is unbounded."""
     return UNBOUNDED_SIZE in shape.dimensions
 
 
 def sizes_agree(a: int, b: int) -> bool:
-    """True for sizes that can be the same at run time (XLA's `CompatibleDimensionSizes`)."""
+    """Returns True if two sizes may be equal at run time (XLA's `CompatibleDimensionSizes`)."""
     return a in (b, UNBOUNDED_SIZE) or b == UNBOUNDED_SIZE
 
 
 def same_sizes(a: Shape, b: Shape) -> bool:
-    """True for arrays of one rank whose sizes agree (`ShapeUtil::SameDimensions`)."""
+    """Returns True for arrays of equal rank whose sizes may be equal at run time (`ShapeUtil::SameDimensions`)."""
     return len(a.dimensions) == len(b.dimensions) and all(map(sizes_agree, a.dimensions, b.dimensions))
 
 
 def same_type_or_floats(a: ElementType, b: ElementType) -> bool:
-    """True for equal types and for any two real float types (`SameElementTypeIgnoringFpPrecision`)."""
+    """Returns True for equal types, and for any two real floating-point types (`SameElementTypeIgnoringFpPrecision`)."""
     return a is b or (a.is_floating and b.is_floating)
 
 
 def compatible(a: Shape, b: Shape, *, any_float: bool = False, any_type: bool = False) -> bool:
-    """True for shapes that differ at most in dynamic flags (`ShapeUtil::Compatible`).
+    """Returns True if two shapes are equal, ignoring layouts and dynamic flags (`ShapeUtil::Compatible`).
 
-    `any_float` lets real float types differ (`CompatibleIgnoringFpPrecision`), `any_type` all element types.
+    `any_float` ignores floating-point precision (`CompatibleIgnoringFpPrecision`), `any_type` all element types.
     """
     if a == b:
         return True
@@ -131,7 +131,7 @@ def _float_range(element_type: ElementType) -> tuple[int, int]:
 
 
 def component_type(element_type: ElementType) -> ElementType:
-    """The type of the parts of a complex number; any other type itself."""
+    """Returns the type of the parts of a complex type; other types are returned as they are."""
     return ELEMENT_TYPES[f"f{element_type.bits // 2}"] if element_type.is_complex else element_type
 
 
@@ -142,10 +142,10 @@ def _precedence(element_type: ElementType) -> tuple[bool, int, int, int, bool]:
 
 
 def higher_precision(a: ElementType, b: ElementType) -> ElementType | None:
-    """The one of two types that loses less of the other (`primitive_util::HigherPrecisionType`).
+    """Returns the type of the two that represents the other better (`primitive_util::HigherPrecisionType`).
 
-    Complex before real, then greater range, then more significand, then width, then signed. None for two
-    different types that are even in all of that.
+    Complex before real, then greater range, more significand bits, greater width, signed before unsigned. Returns None
+    for different types that tie in all of these.
     """
     if a is b:
         return a

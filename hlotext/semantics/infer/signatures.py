@@ -11,7 +11,7 @@ from hlotext.semantics.message_text import plural
 
 
 def check_parameters(op: Op, attribute: str, program: ProgramShape, operands: tuple[Shape, ...]) -> None:
-    """Raises ShapeInferenceError unless the computation takes exactly these (`CheckOperandAndParameter`)."""
+    """Raises ShapeInferenceError unless the parameters have the operands' shapes (`CheckOperandAndParameter`)."""
     if len(program.parameters) != len(operands):
         raise ShapeInferenceError(
             f"{attribute} of {op.opcode} takes {plural(len(program.parameters), 'parameter')}, not {len(operands)}",
@@ -28,7 +28,7 @@ def check_parameters(op: Op, attribute: str, program: ProgramShape, operands: tu
 def check_scalar_parameters(
     op: Op, attribute: str, program: ProgramShape, types: tuple[ElementType, ...]
 ) -> None:
-    """Raises ShapeInferenceError unless the computation takes scalars of these types; floats may mix."""
+    """Raises ShapeInferenceError unless the parameters are scalars of these types. Floating-point types may mix."""
     if len(program.parameters) != len(types):
         raise ShapeInferenceError(
             f"{attribute} of {op.opcode} takes {plural(len(program.parameters), 'parameter')}, not {len(types)}",
@@ -45,10 +45,10 @@ def check_scalar_parameters(
 def reduced_types(
     op: Op, attribute: str, inits: tuple[Shape, ...], element_types: tuple[ElementType, ...]
 ) -> tuple[ElementType, ...]:
-    """The element types that a reduction computation gives, one for each reduced array.
+    """Returns the element types that a reduction computation returns, one for each reduced array.
 
-    It takes the accumulators, then one element of each array, all scalars, and gives the accumulators. Raises
-    ShapeInferenceError if that does not hold (`VerifyReducerShape`).
+    Its parameters are the accumulators, then one element of each array, all scalars, and it returns the accumulators.
+    Raises ShapeInferenceError otherwise (`VerifyReducerShape`).
     """
     program = op.program(attribute)
     result = program.result

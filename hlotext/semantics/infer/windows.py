@@ -23,20 +23,20 @@ from hlotext.semantics.message_text import plural
 
 
 def dilated_bound(size: int, dilation: int) -> int:
-    """Elements that `size` ones span when neighbours lie `dilation` apart (`window_util::DilatedBound`)."""
+    """Returns the extent of `size` elements spaced `dilation` apart (`window_util::DilatedBound`)."""
     return (size - 1) * dilation + 1 if size else 0
 
 
 def strided_bound(size: int, window: int, stride: int) -> int:
-    """Positions of a window over `size` elements (`window_util::StridedBound`)."""
+    """Returns the number of positions of a window over `size` elements (`window_util::StridedBound`)."""
     return 0 if size == 0 or window > size else (size - window) // stride + 1
 
 
 def window_output(op: Op, base: list[Dimension], window: Window) -> list[Dimension]:
-    """Sizes after a window has slid over an array of sizes `base` (`InferWindowOutputShape`).
+    """Returns the dimensions after sliding a window over an array of dimensions `base` (`InferWindowOutputShape`).
 
-    Dynamic dimensions stay dynamic. Raises ShapeInferenceError for a window of another rank or with zero
-    steps.
+    Dynamic dimensions stay dynamic. Raises ShapeInferenceError for a window of another rank, or with a stride or
+    dilation below 1.
     """
     if len(window.dimensions) != len(base):
         raise ShapeInferenceError(
@@ -78,9 +78,9 @@ def _halves(op: Op) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
 
 @rule("reduce")
 def infer_reduce(op: Op) -> Shape:
-    """The dimensions that are not reduced, with the types that to_apply gives.
+    """Infers the shape of a reduce: the remaining dimensions, with the types that `to_apply` returns.
 
-    As `ShapeInference::InferReduceShape`.
+    Corresponds to `ShapeInference::InferReduceShape`.
     """
     arrays, inits = _halves(op)
     reduced = op.dimension_numbers("dimensions", arrays[0].rank)
@@ -92,9 +92,9 @@ def infer_reduce(op: Op) -> Shape:
 
 @rule("reduce_window")
 def infer_reduce_window(op: Op) -> Shape:
-    """The window's positions, with the types of the initial values.
+    """Infers the shape of a reduce-window: the window positions, with the types of the initial values.
 
-    As `ShapeInference::InferReduceWindowShape`.
+    Corresponds to `ShapeInference::InferReduceWindowShape`.
     """
     arrays, inits = _halves(op)
     reduced_types(op, "to_apply", inits, tuple(a.element_type for a in arrays))
@@ -108,9 +108,9 @@ def infer_reduce_window(op: Op) -> Shape:
 
 @rule("select_and_scatter")
 def infer_select_and_scatter(op: Op) -> Shape:
-    """Operand 0's shape; operand 1 has one value for each window.
+    """Infers the shape of a select-and-scatter: operand 0's. Operand 1 has one value per window.
 
-    As `ShapeInference::InferSelectAndScatterShape`.
+    Corresponds to `ShapeInference::InferSelectAndScatterShape`.
     """
     operand, source, init = op.array(0), op.array(1), op.array(2)
     select = op.program("select")
@@ -128,9 +128,10 @@ def infer_select_and_scatter(op: Op) -> Shape:
 
 @rule("scan")
 def infer_scan(op: Op) -> Shape:
-    """`ShapeVerifier::HandleScan`: what to_apply gives, its outputs with the scanned dimension put back.
+    """Infers the shape of a scan: the results of `to_apply`, its outputs with the scanned dimension added.
 
-    Operands are the inputs, then `num_carries` carries; to_apply gives the outputs, then the carries.
+    Operands are the inputs, then `num_carries` carries; `to_apply` returns the outputs, then the carries. Corresponds
+    to `ShapeVerifier::HandleScan`.
     """
     program, carries = op.program("to_apply"), op.get("num_carries", int)
     inputs = op.arrays()[: len(op.operands) - carries]

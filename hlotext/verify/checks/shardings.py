@@ -10,9 +10,10 @@ from hlotext.verify.survey import Survey
 
 
 def check_consistency(survey: Survey, findings: FindingCollector) -> None:
-    """A loop, its body's parameter and root and its condition's parameter agree; so do a branch's root and its result.
+    """Checks that the shardings of loops and branches agree with those of their bodies (`VerifyConsistentSharding`).
 
-    `InstructionVerifier::VerifyConsistentSharding`; what has no sharding agrees with all.
+    A loop must agree with its body's parameter and root and its condition's parameter; a conditional with the roots of
+    its branches. Instructions without a sharding agree with all.
     """
     for caller in survey.callers:
         if caller.opcode == "while":
