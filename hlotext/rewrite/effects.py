@@ -15,8 +15,7 @@ from hlotext.ir.tables import traits
 
 @fact
 def fixed(module: Module) -> frozenset[Instruction]:
-    """The instructions that stay where they are: those with an effect, themselves or by what they call, and those that a
-    control dependency ties to another."""
+    """Returns the instructions that must not move: with side effects, own or of callees, or with control dependencies."""
     found: set[Instruction] = set()
     pending: list[Computation] = []
     for computation in module.computations:
@@ -43,7 +42,7 @@ def fixed(module: Module) -> frozenset[Instruction]:
 
 
 def has_effect(instruction: Instruction) -> bool:
-    """True if an instruction or what it calls has an effect (`HloInstruction::HasSideEffect`)."""
+    """Returns True if an instruction or one of its callees has side effects (`HloInstruction::HasSideEffect`)."""
     if has_side_effect(instruction):
         return True
     called = instruction.called_computations
@@ -51,10 +50,10 @@ def has_effect(instruction: Instruction) -> bool:
 
 
 def is_dead(instruction: Instruction, gone: Container[Instruction] = ()) -> bool:
-    """True if nothing would change without an instruction (`HloInstruction::IsDead` and `IsSafelyRemovable`), once what is
-    `gone` uses it no more.
+    """Returns True if removing an instruction would change nothing, once its users in `gone` are removed.
 
-    What finishes an asynchronous operation is not: DCE takes both out together.
+    Corresponds to `HloInstruction::IsDead` and `IsSafelyRemovable`. False for a done, which DCE removes together with
+    its start.
     """
     if instruction.opcode == "parameter":
         return False

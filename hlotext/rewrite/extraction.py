@@ -63,11 +63,11 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
 def extract_between(
     results: Sequence[Instruction], given: Sequence[tuple[Shape, Instruction | None]]
 ) -> Module:
-    """A new module that computes instructions of one computation from given ones, which become its parameters, in this order.
+    """Returns a new module that computes instructions of one computation from given ones, which become its parameters.
 
-    Former parameters that are still used come before them. A parameter without an instruction is used by nothing. Several
-    results are a tuple. The source module stays as it is.
-    Raises EditError for instructions of no module, or of several computations.
+    Former parameters that are still used come first. A parameter without an instruction is unused. Several results are
+    returned as a tuple. The source module is not modified. Raises EditError for instructions outside a module, or of
+    several computations.
     """
     computation = results[0].computation
     if computation is None or computation.module is None or {i.computation for i in results} != {computation}:
@@ -98,9 +98,9 @@ def extract_between(
 
 
 def computation_module(computation: Computation) -> Module:
-    """A module of its own whose entry is a computation; a fusion's body, for one. The source module stays as it is.
+    """Returns a new module whose entry is a copy of a computation, such as a fusion's body. The source is not modified.
 
-    Raises EditError for a computation of no module.
+    Raises EditError for a computation outside a module.
     """
     source = computation.module
     if source is None:
@@ -117,7 +117,7 @@ _OF_THE_WHOLE = ("input_output_alias", "buffer_donor", "entry_computation_layout
 
 
 def drop_header_attributes(module: Module, dropped: Callable[[str], bool]) -> None:
-    """Takes those attributes out of a module's header."""
+    """Removes the attributes of a module's header for whose names `dropped` returns True."""
     for name in [name for name in module.attributes if dropped(name)]:
         del module.attributes[name]
 

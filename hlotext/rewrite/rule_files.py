@@ -105,7 +105,7 @@ def load_rules(path: str | Path) -> tuple[FileRule, ...]:
 
 
 def as_pass(rules: Sequence[FileRule]) -> Pass:
-    """The rules as one pass."""
+    """Returns a pass that applies the rules of a file."""
     return ApplyRules(tuple(one.rule for one in rules))
 
 

@@ -20,7 +20,7 @@ NOT_COPIED = traits.PROVENANCE | traits.CONTROL | traits.SHARDING | {"frontend_a
 def derived_attributes(
     like: Instruction, opcode: str, shape: Shape, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The attributes of an instruction that is made after another (`HloInstruction::SetupDerivedInstruction`)."""
+    """Returns `given` with the annotations that an instruction derived from `like` gets (`SetupDerivedInstruction`)."""
     found = dict(given)
     if like.shape is None or not layouts.compatible_kind(like.shape, shape):
         found.pop("sharding", None)
@@ -45,7 +45,7 @@ def derived_attributes(
 def copy_annotations(
     new: Instruction, old: Instruction, *, preserve_frontend: bool = True, preserve_sharding: bool = True
 ) -> None:
-    """Copies annotations to an instruction from the one that it replaces, where it has none of its own."""
+    """Copies annotations from a replaced instruction to its replacement, where this has none of its own."""
     found: dict[str, Any] = {}
     mine, theirs = new.metadata, old.metadata
     if theirs is not None and theirs.op_name and not (mine is not None and mine.op_name):

@@ -11,7 +11,7 @@ CONTROL = "control-predecessors"
 
 
 def replace_uses_and_control(old: Instruction, new: Instruction) -> None:
-    """Makes users take another instruction, which takes over control dependencies too; the old one stays."""
+    """Replaces all uses and control dependencies of an instruction with another one, without removing it."""
     predecessors, successors = old.control_predecessors, old.control_successors
     old.replace_all_uses_with(new)
     if predecessors or successors:
@@ -24,7 +24,7 @@ def relay_control(
     predecessors: Sequence[Instruction],
     successors: Sequence[Instruction],
 ) -> None:
-    """Hands control dependencies from one instruction to another (`CopyAllControlDepsFrom`, `DropAllControlDeps`)."""
+    """Transfers control dependencies from one instruction to another (`CopyAllControlDepsFrom`, `DropAllControlDeps`)."""
     for successor in successors:
         kept = [p for p in successor.control_predecessors if p is not old]
         if new is not successor and new not in kept:
@@ -38,7 +38,7 @@ def relay_control(
 
 
 def set_control(i: Instruction, predecessors: Sequence[Instruction]) -> None:
-    """Gives an instruction these control predecessors."""
+    """Sets the control predecessors of an instruction."""
     own = {k: v for k, v in i.attributes.items() if k != CONTROL}
     if predecessors:
         left_out = [one for one in i.attributes.get(CONTROL, ()) if isinstance(one, LeftOut)]

@@ -27,7 +27,7 @@ class RewriteError(RuntimeError):
 
 
 def check_result(rule: RewriteRule, found: object, i: Instruction) -> None:
-    """Raises RewriteError for what is no result of a rule."""
+    """Raises RewriteError if a rule returned anything but an instruction, a bool or None."""
     if found is not None and not isinstance(found, bool | Instruction):
         raise RewriteError(
             f"the rule {rule.name} returned {with_article(type(found).__name__)} for {i.name}: "
@@ -62,7 +62,7 @@ Profile: TypeAlias = dict[str, RuleProfile]
 
 
 class Driver:
-    """One run of rules over a module."""
+    """Base class of one run of rules over a module."""
 
     enters_fusions: ClassVar[bool] = False
     """True if bodies of fusions are visited where no computations are named. XLA's passes leave them."""
@@ -109,15 +109,15 @@ class Driver:
         raise NotImplementedError
 
     def rewrite(self, rule: RewriteRule, i: Instruction, match: Match) -> bool:
-        """Applies a rule to its match; True if it made something of it."""
+        """Applies a rule to its match. Returns True if anything changed."""
         raise NotImplementedError
 
     def computations(self) -> Iterator[Computation]:
-        """The computations to visit, in the order of the text."""
+        """Yields the computations to visit, in text order."""
         return (computation for computation in self.module.computations if self.is_chosen(computation))
 
     def is_chosen(self, computation: Computation | None) -> bool:
-        """True if a computation is to be visited."""
+        """Returns True if a computation is to be visited."""
         if computation is None or computation.is_sugared:
             return False
         if self.chosen is None:
@@ -127,11 +127,11 @@ class Driver:
         return computation.module is self.module and computation in self.chosen
 
     def rules_for(self, opcode: str) -> list[tuple[RewriteRule, bool]]:
-        """The rules that may match that opcode, so that most instructions cost one look-up; whether the opcode is all."""
+        """Returns the rules that may match an opcode, each with True if its pattern is the opcode alone."""
         return self._by_opcode.get(opcode, self._of_any)
 
     def visit(self, i: Instruction, rules: Iterable[tuple[RewriteRule, bool]]) -> bool:
-        """Tries these rules on an instruction until one applies. Raises RewriteError if there were too many rewrites."""
+        """Tries rules on an instruction until one applies. Raises RewriteError if the limit of rewrites is exceeded."""
         if self.stops_at is not None and self.total >= self.stops_at:
             return False
         profile, rewrite = self.profile, self.rewrite
@@ -165,7 +165,7 @@ class Driver:
             )
 
     def last_rewrites(self) -> list[str]:
-        """The last few rewrites in words, the latest at the end."""
+        """Returns descriptions of the last few rewrites, latest last."""
         return [f"{rule} on {name}" for rule, name in self.last]
 
     def _apply_timed(self, rule: RewriteRule, i: Instruction, costs: RuleProfile) -> bool:
@@ -181,7 +181,7 @@ class Driver:
         return applied
 
     def replace(self, rule: RewriteRule, i: Instruction, found: Result) -> bool:
-        """Does with an instruction what a rule says, as XLA does; True if that changed anything."""
+        """Replaces an instruction by a rule's result, as XLA does. Returns True if anything changed."""
         if found is None or isinstance(found, bool):
             return bool(found)
         if found is i:
@@ -211,7 +211,7 @@ class PostOrder:
         self._visited.add(i)
 
     def visit_again(self, i: Instruction) -> None:
-        """Treats an instruction as unvisited, so that the walk visits it again if it reaches a user of it."""
+        """Marks an instruction as not visited, so that it is visited again if the walk reaches one of its users."""
         self._visited.discard(i)
         self._entered.discard(i)
 
@@ -254,21 +254,21 @@ def _is_sound(i: Instruction) -> bool:
 
 
 class RulesInPostOrder(Driver):
-    """Applies rules to every instruction, operands first, and walks again until none applies.
+    """Applies rules to every instruction in post-order, repeatedly until none applies (`DfsHloRewriteVisitor`).
 
-    Edits are XLA's: what they refuse stays as it is. What is no right instruction is left alone, for rules rely on operands
+    Rejected edits are skipped, as in XLA. Ill-formed instructions are not visited, since rules rely on their operands
     and attributes.
     """
 
     def run(self) -> None:
-        """Changes the module as a whole or not at all."""
+        """Applies the rules in one transaction."""
         with self.module.transaction():
             for computation in self.computations():
                 while self.walk(computation):
                     pass
 
     def walk(self, computation: Computation) -> bool:
-        """Walks over a computation once; True if that changed anything."""
+        """Visits a computation once. Returns True if anything changed."""
         context = self.context
         context.changed = False
         PostOrder(self._come_to).walk(computation)
@@ -328,14 +328,14 @@ def _refused(i: Instruction) -> bool:
 
 
 class RulesOnce(Driver):
-    """Applies rules once to every instruction that was there before, operands first (XLA's `OpExpanderPass`).
+    """Applies rules once to every existing instruction, operands first (`OpExpanderPass`).
 
-    Instructions with control dependencies stay, and so do those without a size, by which nothing can be expanded, and what
-    runs asynchronously, which is one operation.
+    Instructions with control dependencies, of unknown size, or in the body of an asynchronous operation are not
+    changed.
     """
 
     def run(self) -> None:
-        """Changes the module as a whole or not at all. Raises PassLimitError if the rules add too much."""
+        """Applies the rules in one transaction. Raises PassLimitError if they add too many instructions."""
         with self.module.transaction():
             self._visit_all()
 

@@ -378,7 +378,7 @@ class Editor:
 
 
 def has_layouts(module: Module) -> bool:
-    """True if a module's text gives arrays layouts at all."""
+    """Returns True if arrays of the module have layouts."""
     for i in module.instructions():
         shape = i.shape
         if shape is None:
@@ -390,7 +390,9 @@ def has_layouts(module: Module) -> bool:
 
 
 def post_order_from(i: Instruction, done: Container[Instruction]) -> Iterator[Instruction]:
-    """An instruction behind all that it needs and is not done yet; each is to be done before the next is asked for."""
+    """Yields an instruction after all of its operands that are not in `done`, in post-order. The caller adds each to
+    `done`.
+    """
     pending = [i]
     while pending:
         item = pending[-1]
@@ -404,7 +406,7 @@ def post_order_from(i: Instruction, done: Container[Instruction]) -> Iterator[In
 
 
 def deduplicate_fusion_operands(fusion: Instruction) -> None:
-    """Gives a fusion each operand once (`HloFusionInstruction::DeduplicateFusionOperands`)."""
+    """Removes repeated operands of a fusion (`HloFusionInstruction::DeduplicateFusionOperands`)."""
     if not has_repeated_operands(fusion) or fusion.attributes.get("kind") is FusionKind.CUSTOM:
         return
     operands = fusion.operands

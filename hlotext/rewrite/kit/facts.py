@@ -22,15 +22,15 @@ PRED = ELEMENT_TYPES["pred"]
 
 
 def shape_of(i: Instruction) -> Shape:
-    """The shape of an instruction that has one."""
+    """Returns the shape of an instruction, which must be known."""
     assert i.shape is not None
     return i.shape
 
 
 def static(shape: Shape) -> Shape:
-    """The shape with sizes that do not vary (`ShapeUtil::MakeStaticShape`).
+    """Returns the shape with dynamic sizes replaced by their bounds (`ShapeUtil::MakeStaticShape`).
 
-    Raises ValueError for an unbounded dimension, which has no size: no rule fits what needs one of it.
+    Raises ValueError for an unbounded dimension.
     """
     if shape.is_unbounded:
         raise ValueError(f"{shape} has an unbounded dimension")
@@ -38,59 +38,59 @@ def static(shape: Shape) -> Shape:
 
 
 def sizes(i: Instruction) -> tuple[int, ...]:
-    """The dimensions of an instruction's result."""
+    """Returns the dimension sizes of an instruction's result."""
     return shape_of(i).dimensions
 
 
 def dims(i: Instruction) -> tuple[int, ...]:
-    """The attribute `dimensions`."""
+    """Returns the attribute `dimensions`; empty if absent."""
     return tuple(i.attributes.get("dimensions", ()))
 
 
 def type_of(i: Instruction) -> ElementType:
-    """The element type of an instruction's result."""
+    """Returns the element type of an instruction's result."""
     return shape_of(i).element_type
 
 
 def is_whole(i: Instruction) -> bool:
-    """`IsIntegralType`: whole numbers."""
+    """Returns True if the element type is an integer type (`IsIntegralType`)."""
     return type_of(i).is_integral
 
 
 def is_pred(i: Instruction) -> bool:
-    """True if an instruction is of type pred."""
+    """Returns True if the element type is `pred`."""
     return type_of(i) is PRED
 
 
 def is_scalar(i: Instruction) -> bool:
-    """True if an array has no dimensions."""
+    """Returns True if the result is an array without dimensions."""
     return shape_of(i).is_array and not sizes(i)
 
 
 def is_one_element(i: Instruction) -> bool:
-    """`IsEffectiveScalar`."""
+    """Returns True if the result is an array with a single element (`IsEffectiveScalar`)."""
     return shape_of(i).is_array and all(size == 1 for size in sizes(i))
 
 
 def is_constant(i: Instruction) -> bool:
-    """True if an instruction is a constant."""
+    """Returns True if an instruction is a constant."""
     return i.opcode == "constant"
 
 
 def splat_constant(i: Instruction) -> Instruction | None:
-    """The scalar constant that an instruction broadcasts (`Broadcast(ConstantScalar())`)."""
+    """Returns the scalar constant that an instruction broadcasts, or None (`Broadcast(ConstantScalar())`)."""
     if i.opcode == "broadcast" and is_constant(i.operands[0]) and is_scalar(i.operands[0]):
         return i.operands[0]
     return None
 
 
 def array_of(i: Instruction) -> np.ndarray[Any, Any] | None:
-    """The elements of a constant if the text lists all of them."""
+    """Returns the elements of a constant, or None for others and if any element is elided."""
     return i.literal.known_array if i.literal is not None else None
 
 
 def is_all(i: Instruction, value: float) -> bool:
-    """True if every element is that number: a constant, or a broadcast of one (`IsAll`)."""
+    """Returns True if every element equals a number, for a constant or a broadcast of one (`IsAll`)."""
     while i.opcode == "broadcast":
         i = i.operands[0]
     array = array_of(i)
@@ -105,7 +105,7 @@ def is_all(i: Instruction, value: float) -> bool:
 
 
 def constant_value(i: Instruction) -> float | None:
-    """The number of a constant with one element (`GetConstantValue`)."""
+    """Returns the number of a constant with one element, or None for others (`GetConstantValue`)."""
     array = array_of(i)
     if array is None or array.size != 1 or not (type_of(i).is_floating or is_whole(i)):
         return None
@@ -113,33 +113,33 @@ def constant_value(i: Instruction) -> float | None:
 
 
 def one_user(i: Instruction) -> bool:
-    """True if one instruction alone uses another."""
+    """Returns True if an instruction has exactly one user."""
     return len(i.user_view) == 1
 
 
 def one_use(i: Instruction) -> bool:
-    """True if an instruction is one operand of another, once."""
+    """Returns True if an instruction has exactly one use: one operand of one user."""
     users = i.users
     return len(users) == 1 and users[0].operands.count(i) == 1
 
 
 def count(i: Instruction) -> int:
-    """Elements of an instruction's result."""
+    """Returns the number of elements of an instruction's result."""
     return shape_of(i).element_count
 
 
 def is_empty(i: Instruction) -> bool:
-    """`IsZeroElementArray`."""
+    """Returns True if the result has no elements (`IsZeroElementArray`)."""
     return 0 in sizes(i)
 
 
 def resized(shape: Shape, new_sizes: Sequence[int]) -> Shape:
-    """The shape with other sizes in the same layout."""
+    """Returns the shape with other sizes and the same layout."""
     return Shape(shape.element_type, tuple(new_sizes), layout=shape.layout)
 
 
 def without_dimensions(shape: Shape, numbers: Iterable[int]) -> Shape:
-    """The shape without some dimensions (`ShapeUtil::DeleteDimensions`)."""
+    """Returns the shape without some dimensions (`ShapeUtil::DeleteDimensions`)."""
     gone = set(numbers)
     kept = [d for d in range(shape.rank) if d not in gone]
     layout = shape.layout
@@ -154,24 +154,24 @@ def without_dimensions(shape: Shape, numbers: Iterable[int]) -> Shape:
 
 
 def without_ones(shape: Shape) -> Shape:
-    """The shape without dimensions of size 1 (`DropDegenerateDimensions`)."""
+    """Returns the shape without dimensions of size 1 (`DropDegenerateDimensions`)."""
     return without_dimensions(shape, [d for d, size in enumerate(shape.dimensions) if size == 1])
 
 
 def is_typed(i: Instruction) -> bool:
-    """True if shapes of an instruction and its operands are known."""
+    """Returns True if the shapes of an instruction and its operands are known."""
     return i.shape is not None and all(o.shape is not None for o in i.operands)
 
 
 def is_unused(i: Instruction) -> bool:
-    """True if nothing uses an instruction (`HloInstruction::IsDead`)."""
+    """Returns True if an instruction has no users and is not the root (`HloInstruction::IsDead`)."""
     return not i.user_view and not i.is_root
 
 
 def is_unbounded(i: Instruction) -> bool:
-    """True if a dimension of an instruction or its operands has no size at all.
+    """Returns True if the result or an operand has an unbounded dimension.
 
-    Of operands that are tuples, which have many users, the elements that are used say so themselves.
+    Tuple operands are ignored: the instructions that extract their elements are checked themselves.
     """
     arrays = (o.shape for o in i.operands if o.shape is not None and not o.shape.is_tuple)
     return shape_of(i).is_unbounded or any(shape.is_unbounded for shape in arrays)
@@ -181,7 +181,7 @@ def is_unbounded(i: Instruction) -> bool:
 
 
 def moves_nothing(source: Shape, target: Shape) -> bool:
-    """True if a reshape between arrays with layouts leaves every element where it is."""
+    """Returns True if a reshape between arrays with layouts leaves every element in place."""
     if not _can_compare(source, target):
         return False
     if _tiles(source) or _tiles(target):

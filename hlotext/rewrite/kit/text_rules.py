@@ -28,13 +28,13 @@ _INHERITED = frozenset({*INHERITED, "sharding"})
 
 @attrs.frozen
 class TextRule(RewriteRule):
-    """A rule that was read from a text."""
+    """A rule parsed from text."""
 
     text: str = ""
 
     @property
     def doc(self) -> str:
-        """The text."""
+        """The text of the rule."""
         return self.text
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -26,11 +26,11 @@ START_INDICES = {"dynamic-slice": 1, "dynamic-update-slice": 2}
 def number_operands(
     b: Builder, opcode: str, operands: Sequence[Any], like: Instruction | None = None
 ) -> tuple[Instruction, ...]:
-    """Operands whose numbers are constants: of sizes and type of another operand of an elementwise operation, else scalars.
+    """Converts numbers among operands to constants, with the type of another operand, and for elementwise opcodes its
+    sizes.
 
-    `like` gives the type where all operands are numbers. Start indices are of another start index's type,
-    else s32. Raises EditError for a number without a type to take, and for one
-    that the type does not hold.
+    `like` gives the type if all operands are numbers. Start indices have the type of another start index, or else s32.
+    Raises EditError for a number without a type, and for one that the type cannot represent.
     """
     if all(isinstance(one, Instruction) for one in operands):
         return tuple(operands)
@@ -72,7 +72,10 @@ def _constant(b: Builder, value: Any, opcode: str, like: Instruction | None, is_
 
 
 def number_like(b: Builder, value: Any, like: Instruction, *, is_whole: bool) -> Instruction:
-    """A constant of an instruction's element type; of its sizes too, where it is to be whole. Raises EditError."""
+    """Creates a constant with an instruction's element type, and with its sizes if `is_whole`.
+
+    Raises EditError if the type cannot represent the number.
+    """
     shape = like.shape
     if shape is None or not shape.is_array:
         raise EditError(f"{value} cannot take its type from {like.name}, which is not an array")
@@ -84,7 +87,7 @@ def number_like(b: Builder, value: Any, like: Instruction, *, is_whole: bool) ->
 
 
 def check_number(value: Any, type_: ElementType) -> None:
-    """Raises EditError for a number that a type does not hold: a fraction as an integer, a truth value as a number."""
+    """Raises EditError if an element type cannot represent a Python number, such as 1.5 in s32 or 2 in pred."""
     if hasattr(value, "dtype"):
         return
     is_truth = isinstance(value, bool)

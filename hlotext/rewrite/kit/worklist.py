@@ -17,7 +17,7 @@ from hlotext.rewrite.kit.rules import Result, RewriteRule
 
 
 class Worklist(Driver):
-    """Applies rules until none matches anywhere: see `apply_rules`."""
+    """Applies rules until none matches. See `apply_rules`."""
 
     enters_fusions: ClassVar[bool] = True
 
@@ -93,7 +93,7 @@ class Worklist(Driver):
     # ---- one rule on one instruction
 
     def rewrite(self, rule: RewriteRule, i: Instruction, match: Match) -> bool:
-        """Applies a rule to its match, as a whole or not at all."""
+        """Applies a rule to its match in one transaction. Returns True if anything changed."""
         self.touched, self.made = {}, {}
         self.context.at(i, match)
         try:
@@ -153,9 +153,9 @@ do."""
 
 
 def remove_dead_operands(candidates: Iterable[Instruction], removed: Iterable[Instruction] = ()) -> int:
-    """Takes out those that nothing uses and that have no effect, and then their operands; how many.
+    """Removes unused instructions without side effects, then their unused operands. Returns the number removed.
 
-    What is `removed` goes with them, whatever its effects.
+    Instructions in `removed` are removed too, whatever their side effects.
     """
     gone = dict.fromkeys(removed)
     pending = [*candidates]

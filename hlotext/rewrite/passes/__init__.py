@@ -183,7 +183,9 @@ def _unreadable(text: str, position: int) -> str:
 
 
 def pass_meant(name: str) -> str:
-    """Advice for a name that no pass has: the pass of XLA's class of that name, the nearest one, or where all are listed."""
+    """Returns a suggestion for an unknown pass name: the pass with that XLA class name, the nearest name, or where to
+    find all.
+    """
     plain = _plain(name)
     same = [own for own, kind in all_passes().items() if plain in (_plain(own), _plain(kind.__name__))]
     return suggestion(same) or did_you_mean(name, (*PASSES, *MODELS)) or "`hlotext help pass` lists all"

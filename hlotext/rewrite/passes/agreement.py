@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen
 class Agreement:
-    """Of how many recorded steps of XLA a pass makes the same module."""
+    """Number of recorded steps of an XLA pass for which our pass produces the same module."""
 
     xla: str
     """XLA's names of the pass."""
@@ -20,7 +20,9 @@ class Agreement:
 
     @property
     def keeps_up(self) -> bool:
-        """True if 97 % of the steps with changes are the same, of fewer than 34 all but one, and all without changes."""
+        """True if enough results are equal: 97 % of the steps with changes (below 34 steps, all but one), and all
+        others.
+        """
         missed = self.changed - self.changed_equal
         return self.unchanged_equal == self.unchanged and (
             self.changed_equal >= 0.97 * self.changed or (self.changed < 34 and missed <= 1)

@@ -23,12 +23,14 @@ from hlotext.verify import verify
 
 
 def nonfusion_computations(module: Module) -> list[Computation]:
-    """The computations that run by themselves (`HloModule::MakeNonfusionComputations`), but for those without a text."""
+    """Returns the computations that are not fusion bodies (`HloModule::MakeNonfusionComputations`), except sugared
+    ones.
+    """
     return [c for c in module.computations if not c.is_fusion_body and not c.is_sugared]
 
 
 class BrokenModuleError(ValueError):
-    """A pass met something that no well-formed module holds; what `verify` says of it first."""
+    """Raised if a pass encounters an ill-formed module. The message is the first error of `verify`."""
 
 
 Age = XlaAge | date | str
@@ -40,7 +42,9 @@ PLATFORM_NAMES = ("cpu", "gpu", "tpu")
 
 
 def is_platform(pass_: Pass, attribute: attrs.Attribute[Any], value: Any) -> None:
-    """The validator of the field `platform` of a pass in which compilers differ. Raises ValueError."""
+    """Validates the field `platform` of a pass that differs between compilers. Raises ValueError for an unknown
+    platform.
+    """
     _check_platform(value)
 
 
@@ -50,7 +54,7 @@ def _check_platform(value: Any) -> None:
 
 
 def is_age(pass_: Pass, attribute: attrs.Attribute[Any], value: Any) -> None:
-    """Validator of the field `age` of a pass that differs between XLA releases. Raises ValueError."""
+    """Validates the field `age` of a pass that differs between XLA releases. Raises ValueError if it is not an XLA age."""
     as_age(value or None)
 
 

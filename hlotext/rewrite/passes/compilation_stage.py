@@ -10,7 +10,7 @@ from hlotext.ir.values.shape import ComputationLayout, Shape
 
 
 def is_tpu(module: Module) -> bool:
-    """True if the header gives the entry tiled layouts, as the TPU compiler's do from the start."""
+    """Returns True if the entry layout in the header is tiled, as the TPU compiler's is from the start."""
     layout = module.attributes.get(ENTRY_LAYOUT)
     if not isinstance(layout, ComputationLayout):
         return False
@@ -19,16 +19,17 @@ def is_tpu(module: Module) -> bool:
 
 
 def is_for_tpu(module: Module, platform: str) -> bool:
-    """True if a pass follows the TPU compiler: by `platform`, or, if that is empty, by the module."""
+    """Returns True if a pass should follow the TPU compiler: by `platform`, or if that is empty or `auto`, by the
+    module.
+    """
     return platform == "tpu" or (platform in ("", "auto") and is_tpu(module))
 
 
 def layouts_count(module: Module) -> bool:
-    """True if layouts have been assigned, so that passes must keep them.
+    """Returns True if layouts have been assigned, so that passes must keep them.
 
-    On TPU all arrays are tiled then, also the entry's parameters; before, those alone that a pass made so, as that of
-    cumulative sums does. Elsewhere there are bitcasts, into which reshapes are made at that point, or fusions.
-    Before, the text gives layouts too, but nothing depends on them.
+    On TPU, all arrays including the entry's parameters are then tiled. Elsewhere, the module then has bitcasts, which
+    replace reshapes at that point, or fusions. Earlier layouts in the text have no meaning.
     """
     if is_tpu(module):
         looked_at = (module.entry.parameters if len(module.computations) else ()) or module.instructions()
@@ -39,7 +40,7 @@ def layouts_count(module: Module) -> bool:
 
 
 def module_is_bare(module: Module) -> bool:
-    """True if the text gives no array a layout."""
+    """Returns True if no array in the module has a layout."""
     return not any(
         leaf.layout is not None
         for i in module.instructions()
@@ -56,10 +57,10 @@ def _is_tiled(shape: Shape) -> bool:
 
 
 def is_raw(module: Module) -> bool:
-    """True if a module has not been simplified yet: it holds what front ends write and one walk of the simplifier replaces.
+    """Returns True if a module has not been simplified yet: it contains what frontends emit and `algsimp` removes.
 
-    That is a broadcast that repeats nothing, or a division by a constant or its subtraction before partitioning, which makes
-    such of its own; and no reshape or transpose that does nothing, which the first walk leaves.
+    That is a broadcast that repeats nothing, or (before partitioning, which emits such too) a division by a constant or
+    subtraction of one, but no reshape or transpose without effect, which the first iteration leaves.
     """
     is_partitioned = len(module.computations) and module.entry.name.endswith("_spmd")
     is_written = _has_idle_broadcast(module) or (not is_partitioned and _has_constant_on_the_right(module))
@@ -104,7 +105,7 @@ def _has_idle_move(module: Module) -> bool:
 
 
 def has_been_fused(module: Module) -> bool:
-    """True if a TPU module has been through main fusion: before it all fusions are custom ones."""
+    """Returns True if a TPU module is past main fusion: before it, all fusions are custom fusions."""
     return any(
         i.opcode == "fusion" and str(i.attributes.get("kind")) in ("kLoop", "kInput", "kOutput")
         for i in module.instructions()
@@ -112,8 +113,10 @@ def has_been_fused(module: Module) -> bool:
 
 
 def is_for_gpu(module: Module) -> bool:
-    """True if a module of assigned layouts that is not for TPU is for GPU: it has no fusions yet, of which the CPU compiler
-    makes the last ones before, or its instructions carry settings of the GPU's queues."""
+    """Returns True if a non-TPU module with layouts is for GPU: it has no fusions yet, or GPU-specific backend configs.
+
+    The CPU compiler fuses before that point.
+    """
     fused = False
     for i in module.instructions():
         fused |= i.opcode == "fusion"
@@ -127,8 +130,10 @@ _GPU_SETTINGS = ("operation_queue_id", "fusion_backend_config", "gemm_backend_co
 
 
 def computes_in_bf16(module: Module) -> bool:
-    """True if bf16 is added or multiplied. The CPU compiler has widened such operations before it moves reshapes, unless it
-    moves them after partitioning."""
+    """Returns True if bf16 values are added or multiplied.
+
+    The CPU compiler widens such operations before it moves reshapes, unless it moves them after partitioning.
+    """
     return any(
         i.opcode in ("add", "subtract", "multiply", "divide", "exponential") and _type(i) == "bf16"
         for i in module.instructions()
@@ -136,7 +141,7 @@ def computes_in_bf16(module: Module) -> bool:
 
 
 def multiplies_8_bit_floats(module: Module) -> bool:
-    """True if a product has 8-bit float operands, which the CPU compiler widens before bf16."""
+    """Returns True if a product has 8-bit float operands, which the CPU compiler widens before bf16."""
     return any(
         i.opcode == "dot" and all(_type(o).startswith("f8") for o in i.operands)
         for i in module.instructions()
@@ -144,9 +149,9 @@ def multiplies_8_bit_floats(module: Module) -> bool:
 
 
 def was_walked_once(module: Module) -> bool:
-    """True if the simplifier has gone over a module once and no more: it left a reshape or transpose that does nothing.
+    """Returns True if `algsimp` ran for a single iteration: a reshape or transpose without effect is left.
 
-    So the GPU compiler; the CPU compiler repeats its walk until nothing changes (inferred from dumps of both).
+    This is so on GPU; the CPU compiler iterates until nothing changes (inferred from dumps of both).
     """
     return not _has_idle_broadcast(module) and _has_idle_move(module)
 

@@ -38,19 +38,19 @@ def _has_layouts(module: Module) -> bool:
 
 
 def is_plain(shape: Shape | None) -> TypeGuard[Shape]:
-    """True if a shape is an array whose layout is only an order of dimensions."""
+    """Returns True if a shape is a static array whose layout has only a dimension order and a memory space."""
     if shape is None or not shape.is_array or shape.layout is None or not shape.is_static:
         return False
     return attrs.evolve(shape.layout, memory_space=0) == Layout(shape.layout.minor_to_major)
 
 
 def is_tiled(shape: Shape | None) -> bool:
-    """True if an array lies in tiles, as on TPU behind layout assignment."""
+    """Returns True if an array has a tiled layout, as on TPU after layout assignment."""
     return shape is not None and shape.layout is not None and bool(shape.layout.tiles)
 
 
 def is_descending(shape: Shape) -> bool:
-    """True if the last dimension of an array is the fastest, and so on."""
+    """Returns True if an array has the descending layout, with the last dimension fastest."""
     return (
         shape.layout is not None and shape.layout.minor_to_major == default_layout(shape.rank).minor_to_major
     )

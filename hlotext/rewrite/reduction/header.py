@@ -7,20 +7,20 @@ from hlotext.rewrite.extraction import drop_header_attributes
 
 
 def free_result(module: Module) -> None:
-    """Lets the entry's result change: nothing in the header speaks of it any more."""
+    """Removes the header attributes that constrain the entry's result, so that it can change."""
     drop_header_attributes(
         module, lambda name: name in ("input_output_alias", "buffer_donor") or name.startswith("allow_spmd")
     )
 
 
 def removable(module: Module) -> list[str]:
-    """The attributes of the header, and `frontend_attributes KEY` for each of its notes."""
+    """Returns the names of header attributes, with `frontend_attributes KEY` for each frontend attribute."""
     notes = [f"frontend_attributes {key}" for key in module.attributes.get("frontend_attributes", ())]
     return [*module.attributes, *notes]
 
 
 def remove(module: Module, name: str) -> None:
-    """Takes one of these out of the header."""
+    """Removes an attribute, named as by `removable`, from the header."""
     name, _, key = name.partition(" ")
     value = module.attributes.get(name)
     if value is None:

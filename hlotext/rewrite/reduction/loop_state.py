@@ -16,10 +16,10 @@ from hlotext.rewrite.reduction.zeros import has_zero, zero_of
 
 
 def drop_unused_state(module: Module) -> int:
-    """Takes elements out of loops' states that no body, condition or user takes, but to hand them on; how many.
+    """Removes loop state elements that are only forwarded. Returns their number.
 
-    Loops whose body and condition nothing else runs, with a `tuple` at the end of the body. As `TryRemoveDeadWhileParams` of
-    XLA's while_loop_simplifier, and also where the loop is the result of the entry, which then has fewer elements.
+    Only for loops whose body and condition have no other callers, with a `tuple` at the body's root. As XLA's
+    `TryRemoveDeadWhileParams`, but also if the loop is the result of the entry, which then has fewer elements.
     """
     return sum(_narrow(i) for i in tuple(module.instructions()) if i.opcode == "while" and i.computation)
 
@@ -125,7 +125,7 @@ def _renumber(users: Iterable[Instruction], kept: Sequence[int]) -> None:
 
 
 def renumber_config(loop: Instruction, kept: Sequence[int]) -> None:
-    """Brings the number of the loop's counter, which XLA notes in the config, up to date."""
+    """Updates the index of the induction variable in a loop's backend config after dropping elements."""
     config = loop.backend_config
     try:
         noted = config.json() if config is not None else None
@@ -146,7 +146,7 @@ def renumber_config(loop: Instruction, kept: Sequence[int]) -> None:
 
 
 def can_hand_on(value: Instruction) -> bool:
-    """True if a value of a loop's body is what an element of the next state is computed from, and of another shape."""
+    """Returns True if the next value of a state element is computed from a value of another shape in the body."""
     return value.opcode not in ("parameter", "constant") and _element_made_of(value) is not None
 
 
@@ -163,10 +163,10 @@ def _element_made_of(value: Instruction) -> int | None:
 
 
 def hand_on(value: Instruction) -> None:
-    """Makes a value of a loop's body an element of the state itself, instead of what is computed from it.
+    """Makes a value in a loop's body a state element in place of the element computed from it.
 
-    What took that element before, in body and condition, takes zeros. Raises EditError if the loop's first state is
-    neither a tuple nor a parameter of its own.
+    Uses of that element in body and condition become zeros. Raises EditError if the initial state is neither a tuple
+    nor a parameter with no other use.
     """
     number, body = _element_made_of(value), value.computation
     if number is None or body is None or value.shape is None:

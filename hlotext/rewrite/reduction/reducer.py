@@ -197,7 +197,7 @@ def _in_group(module: Module, step: transformations.GroupStep, number: int, chos
 
 
 def size_of(module: Module) -> tuple[int, float, int]:
-    """Instructions first, then elements of their arrays (each dimension counts), then characters."""
+    """Returns the sort key of a module's size: instructions, then array elements and dimension sizes, then characters."""
     elements = 0.0
     for i in module.instructions():
         for _, leaf in i.shape.leaves() if i.shape is not None else ():

@@ -20,7 +20,7 @@ Resize = Callable[[int], int]
 
 
 def shrink(module: Callable[[], Module], attempt: Callable[[Callable[[Module], None]], bool]) -> None:
-    """Makes sizes smaller as long as that is accepted: all at once, each by itself, with its multiples, by parameter."""
+    """Shrinks dimension sizes as long as attempts succeed: all together, each alone, with multiples, by parameter."""
     for most in (1, 2):
         attempt(partial(resize, size=_at_most(most)))
     for size in sorted(_sizes(module()), reverse=True):
@@ -77,7 +77,7 @@ def _shrink_parameter(module: Module, number: int, dimension: int, target: int) 
 
 
 def resize(module: Module, size: Resize) -> None:
-    """Gives every array other sizes, and slices and constants with them. Raises EditError if the result is wrong."""
+    """Changes the sizes of all arrays, with slices and constants. Raises EditError if the result is invalid."""
     with module.transaction():
         for i in module.instructions():
             attributes = {name: _resized(name, value, size) for name, value in i.attributes.items()}

@@ -25,7 +25,7 @@ _KEPT = frozenset({"parameter", "constant"}) | FINISHERS.keys()
 
 @attrs.frozen
 class GroupStep:
-    """A step on some instructions of one computation, which may be many."""
+    """A transformation of a range of instructions of one computation."""
 
     applies: Callable[[Computation, range], bool]
     run: Callable[[Computation, range], None]
@@ -33,7 +33,7 @@ class GroupStep:
 
 @attrs.frozen
 class SingleStep:
-    """A step on one instruction."""
+    """A transformation of one instruction."""
 
     applies: Callable[[Instruction], bool]
     run: Callable[[Instruction], None]
@@ -164,7 +164,7 @@ GROUP_STEPS = (
 
 
 def without_unused(module: Module) -> None:
-    """Takes out all that no root needs, effects or not."""
+    """Removes everything that no root needs, even with side effects."""
     for computation in module.computations:
         if computation.is_sugared:
             continue
@@ -297,17 +297,17 @@ SINGLE_STEPS = (
 
 
 def without_attribute(i: Instruction, name: str) -> None:
-    """Takes an attribute off an instruction."""
+    """Removes an attribute of an instruction, if present."""
     if name in i.attributes:
         del i.attributes[name]
 
 
 def without_attribute_anywhere(module: Module, name: str) -> None:
-    """Takes an attribute off all instructions."""
+    """Removes an attribute of all instructions."""
     for i in tuple(module.instructions()):
         without_attribute(i, name)
 
 
 def without_attribute_step(name: str) -> SingleStep:
-    """The step that takes an attribute off one instruction."""
+    """Returns the transformation that removes an attribute of one instruction."""
     return SingleStep(lambda i: name in i.attributes, lambda i: without_attribute(i, name))

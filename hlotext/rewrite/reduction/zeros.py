@@ -11,7 +11,7 @@ from hlotext.rewrite.kit.builder import Builder
 
 
 def has_zero(shape: Shape) -> bool:
-    """True if there are zeros of that shape, and not too many."""
+    """Returns True if zeros of a shape can be created: static arrays of known types, and not too many."""
     leaves = [leaf for _, leaf in shape.leaves()]
     return len(leaves) <= 4 and all(
         leaf.is_array and leaf.is_static and leaf.element_type.dtype_name for leaf in leaves
@@ -19,7 +19,7 @@ def has_zero(shape: Shape) -> bool:
 
 
 def zero_of(b: Builder, shape: Shape, scalars: dict[str, Instruction]) -> Instruction:
-    """Zeros of a shape; `scalars` remembers the constants that they are broadcasts of."""
+    """Creates zeros of a shape; `scalars` caches the constants that are broadcast."""
     if shape.is_tuple:
         return b.tuple(*(zero_of(b, part, scalars) for part in shape.tuple_shapes), shape=shape)
     kind = str(shape.element_type)

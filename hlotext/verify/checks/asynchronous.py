@@ -13,7 +13,7 @@ from hlotext.verify.survey import Survey
 
 
 def check_pairs(survey: Survey, findings: FindingCollector) -> None:
-    """Starts and dones belong together (`VerifyAsynchronousInstructionPairs`)."""
+    """Checks that starts, updates and dones form valid pairs (`VerifyAsynchronousInstructionPairs`)."""
     users, dones = survey.users, _dones(survey, findings)
     for instruction in survey.asynchronous:
         if instruction.opcode in STARTS:
@@ -193,7 +193,7 @@ def _check_bound(later: Instruction, findings: FindingCollector) -> None:
 
 
 def check_channels(survey: Survey, findings: FindingCollector) -> None:
-    """Both halves of a transfer say the same; so do host transfers of one channel (`VerifyChannels`)."""
+    """Checks that both halves of a transfer agree, and host transfers on one channel too (`VerifyChannels`)."""
     host: dict[int, Instruction] = {}
     for instruction in survey.asynchronous:
         opcode, channel = instruction.opcode, instruction.attributes.get("channel_id")

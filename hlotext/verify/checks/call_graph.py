@@ -16,7 +16,7 @@ from hlotext.verify.survey import Survey
 
 
 def check_calls(module: Module, survey: Survey, findings: FindingCollector) -> None:
-    """The call graph: known computations, no recursion, nothing that calls the entry, threads."""
+    """Checks the call graph: known callees, no recursion, no calls of the entry, matching execution threads."""
     order = {computation: number for number, computation in enumerate(module.computations)}
     in_order = True
     entry = module.entry if module.computations else None
@@ -124,7 +124,7 @@ def check_fusion_body(
 
 
 def check_parameters(computation: Computation, findings: FindingCollector) -> None:
-    """Parameter numbers are 0, 1, 2, ..., each once. The reader knows that of text; edits may break it."""
+    """Checks that parameters are numbered 0, 1, 2, ..., each once, which edits may have violated."""
     parameters = [i for i in computation if i.opcode == "parameter"]
     numbers = Counter(i.parameter_number for i in parameters)
     for parameter in parameters:
@@ -140,9 +140,9 @@ def check_parameters(computation: Computation, findings: FindingCollector) -> No
 
 
 def check_async_bodies(survey: Survey, findings: FindingCollector) -> None:
-    """On the main thread an async-start wraps one operation (`VerifyAsyncComputation`).
+    """Checks that an async-start on the main thread wraps a single operation (`VerifyAsyncComputation`).
 
-    But for groups of collectives and of transfers, and for barriers, which only pass their parameters on.
+    Exceptions are groups of collectives and of transfers, and barriers, which only forward their parameters.
     """
     for start in survey.asynchronous:
         if start.opcode != "async-start" or COLLECTIVES_GROUP in start.frontend_attributes:

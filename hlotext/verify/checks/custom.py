@@ -11,9 +11,9 @@ from hlotext.verify.survey import Survey
 
 
 def check_buffers(module: Module, survey: Survey, findings: FindingCollector) -> None:
-    """Where values of shape `b(array)` may be, and that one operation writes each (`VerifyBuffers`).
+    """Checks where values of shape `b(array)` may occur, and that each is written by one operation (`VerifyBuffers`).
 
-    Only for modules that have such values.
+    Called only for modules with such values.
     """
     for computation in module.computations:
         wrapped = any(caller.opcode == "async-start" for caller in survey.calls.get(computation, ()))

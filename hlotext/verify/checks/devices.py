@@ -7,7 +7,7 @@ from hlotext.verify.survey import Survey
 
 
 def check_constrained(survey: Survey, findings: FindingCollector) -> None:
-    """All-reduces constrain their layout all or none (`VerifyLayoutConstrainedAllReduce`)."""
+    """Checks that either all or no all-reduces constrain their layout (`VerifyLayoutConstrainedAllReduce`)."""
     if not survey.all_reduces:
         return
     first = survey.all_reduces[0]

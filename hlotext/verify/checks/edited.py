@@ -11,9 +11,9 @@ from hlotext.verify.findings import FindingCollector
 
 
 def check_edited(instruction: Instruction, findings: FindingCollector) -> None:
-    """Operand count, attributes, and the reader's conditions on single opcodes (`X1xx`) of an edited instruction.
+    """Checks the operand count, attributes and opcode-specific conditions (`X1xx`) of an edited instruction.
 
-    Its line is printed only where something is wrong; a pass may have edited every line of a large module.
+    Its line is printed only if a check fails, since a pass may have edited every line of a large module.
     """
     if instruction.form is Form.IMPLICIT:
         return

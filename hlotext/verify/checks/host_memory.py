@@ -10,7 +10,7 @@ from hlotext.verify.findings import FindingCollector
 
 
 def check_host_memory(module: Module, facts: VerifierOptions, findings: FindingCollector) -> None:
-    """Every instruction with an operand or a result in host memory. Only for modules that use it at all."""
+    """Checks instructions with operands or results in host memory. Called only for modules that use it."""
     for computation in module.computations:
         on_host = computation.execution_thread == "host"
         for instruction in computation:

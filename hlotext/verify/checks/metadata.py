@@ -10,7 +10,7 @@ from hlotext.verify.findings import FindingCollector
 
 
 def check_tables(module: Module, findings: FindingCollector) -> None:
-    """Every row refers to rows that exist, and a frame's callers end (`StackFrameIndexProto`)."""
+    """Checks that rows of the stack-frame tables refer to existing rows, and that parent frames have no cycle."""
     index = module.stack_frames
     for table, row, message in _table_problems(index):
         findings.in_header(table, "V702", f"row {row} of {table} {message}")

@@ -103,7 +103,7 @@ class CallInliner(Pass):
 
 
 class Inliner(Editor):
-    """Puts what calls call in their places."""
+    """Editor that inlines calls."""
 
     def __init__(self, module: Module, growth: InstructionBudget, names_calls: bool = False) -> None:
         super().__init__(module)
@@ -111,7 +111,7 @@ class Inliner(Editor):
         self.names_calls = names_calls
 
     def inline(self, computation: Computation, calls: list[Instruction]) -> None:
-        """Puts the bodies of calls in their places (`CallInliner::Inline`)."""
+        """Inlines calls of a computation (`CallInliner::Inline`)."""
         for call in calls:
             callee = call.called_computations[0]
             self.growth.add(len(callee))

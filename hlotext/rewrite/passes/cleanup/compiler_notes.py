@@ -23,21 +23,23 @@ T = TypeVar("T")
 
 
 def is_compilers(key: str, value: str) -> bool:
-    """True for a note that XLA acts upon and whose value is a number or a word of XLA's, and for Shardy's notes."""
+    """Returns True for a frontend attribute of Shardy, or one that XLA interprets and whose value discloses nothing."""
     if key.startswith(SHARDY):
         return True
     return _XLA.fullmatch(key) is not None and _PLAIN.fullmatch(value) is not None
 
 
 class AxisNames:
-    """Axes and meshes by number, in the order in which they come up."""
+    """Renames mesh axes and meshes to numbers, in order of occurrence."""
 
     def __init__(self) -> None:
         self._axes: dict[str, str] = {}
         self._meshes: dict[str, str] = {}
 
     def number(self, module: Module) -> int:
-        """Renames the axes of shardings, replica groups and Shardy's notes; returns the number of instructions changed."""
+        """Renames the axes in shardings, replica groups and Shardy's attributes. Returns the number of changed
+        instructions.
+        """
         notes = module.attributes.get("frontend_attributes")
         if isinstance(notes, FrontendAttributes) and (changed := self._notes(notes)) != notes:
             module.attributes["frontend_attributes"] = changed
@@ -90,7 +92,7 @@ class AxisNames:
 
 
 def says_nothing(module: Module) -> bool:
-    """True if the meshes of Shardy's notes have no axes, as those of a program for one device."""
+    """Returns True if the meshes in Shardy's attributes have no axes, as for a single device."""
     notes = module.attributes.get("frontend_attributes")
     meshes = notes.get(f"{SHARDY}meshes", "") if isinstance(notes, FrontendAttributes) else ""
     return '"' not in meshes and "device_ids" not in meshes

@@ -270,14 +270,14 @@ class _Merger:
 
 
 class Contents:
-    """Numbers for what computations compute, equal for those that are the same (`HloComputation::operator==`)."""
+    """Assigns equal numbers to computations that compute the same (`HloComputation::operator==`)."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
         self._of: dict[Computation, int] = {}
 
     def number(self, computation: Computation) -> int:
-        """The number of a computation; those that it calls have theirs first."""
+        """Returns the number of a computation, after numbering its callees."""
         if computation not in self._of:
             for inner in post_order([computation], self._of):
                 self._of[inner] = self._number(inner)
@@ -301,7 +301,7 @@ class Contents:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def attributes(self, i: Instruction) -> Any:
-        """The attributes that count, called computations by what they compute."""
+        """Returns the attributes that count for equality, with called computations replaced by their numbers."""
         found = [item for item in i.attributes.items() if item[0] not in _NOTES]
         if len(found) > 1:
             found.sort(key=_name)

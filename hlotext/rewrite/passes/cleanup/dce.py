@@ -178,7 +178,7 @@ def _may_give_less(fusion: Instruction) -> bool:
 
 
 def remove_unreached(module: Module) -> int:
-    """Takes out the computations that the entry does not reach; how many."""
+    """Removes the computations that are unreachable from the entry. Returns their number."""
     dead: dict[Computation, None] = {}
     before = -1
     while len(dead) > before:  # once and once more, but for texts in which callers stand before callees

@@ -16,7 +16,7 @@ Index = tuple[int, ...]
 
 
 class Liveness:
-    """The live parts of each instruction, found from the entry's root and from what has an effect."""
+    """The live subshapes of each instruction, determined from the entry's root and from side effects."""
 
     def __init__(self) -> None:
         self._live: dict[Instruction, set[Index]] = {}
@@ -27,7 +27,7 @@ class Liveness:
 
     @classmethod
     def of(cls, module: Module) -> Liveness:
-        """Analyses a module."""
+        """Analyzes a module."""
         found = cls()
         if len(module.computations) and len(module.entry):
             found._mark_all(module.entry.root)
@@ -42,7 +42,7 @@ class Liveness:
         return found
 
     def is_live(self, i: Instruction, index: Index) -> bool:
-        """True if anything needs a part of a value."""
+        """Returns True if any use needs the subshape of a value at an index."""
         return index in self._live.get(i, ())
 
     # ---- marks

@@ -88,7 +88,7 @@ LIBRARY_EXTREMA = frozenset({"u8", "s8", "bf16", "f16", "f32", "f64"})
 
 
 def is_library_reduction(i: Instruction) -> bool:
-    """True if the CPU compiler calls a library for a reduction (`IsReduceLikeOpSupportedByYnn`)."""
+    """Returns True if the CPU compiler calls a library for a reduction (`IsReduceLikeOpSupportedByYnn`)."""
     x, start = i.operands
     shapes = (shape_of(x), shape_of(i))
     if not any(shape_of(o).element_count >= LIBRARY_ELEMENTS for o in (i, x, start)):

@@ -118,7 +118,7 @@ def _renumbered(
 
 
 class Normalizer(Editor):
-    """The handlers of XLA's `LayoutNormalizationVisitor`."""
+    """Implements the handlers of XLA's `LayoutNormalizationVisitor`."""
 
     def __init__(self, module: Module) -> None:
         super().__init__(module)
@@ -146,13 +146,15 @@ class Normalizer(Editor):
     # ---- parts
 
     def bitcast(self, value: Instruction, shape: Shape) -> Instruction:
-        """A value in a shape that lies in memory as it does (`MaybeBitcast`)."""
+        """Returns a bitcast of a value to a shape with the same memory layout, or the value itself (`MaybeBitcast`)."""
         if value.shape == shape:
             return value
         return self.create("bitcast", shape, (value,))
 
     def input(self, value: Instruction, order: Order | None = None) -> Instruction:
-        """A value in the descending layout (`GetNormalizedInput`), its dimensions in an order if one is given."""
+        """Returns a value in the descending layout (`GetNormalizedInput`), transposed to a dimension order if one is
+        given.
+        """
         shape = _array(value)
         normal = layouts.normalize(shape) if shape.dimensions else shape
         found = value
@@ -168,13 +170,13 @@ class Normalizer(Editor):
 
     def new(self, opcode: str, shape: Shape, operands: Iterable[Instruction], *, like: Instruction | None,
             **attributes: Any) -> Instruction:  # fmt: skip
-        """A new instruction that is not visited."""
+        """Creates an instruction that the walk does not visit."""
         made = self.create(opcode, shape, tuple(operands), like=like, **attributes)
         self.walk.mark_visited(made)
         return made
 
     def put(self, i: Instruction, operands: Iterable[Instruction], **attributes: Any) -> int:
-        """Puts an operation in the descending layout in the place of one."""
+        """Replaces an operation with a normalized one. Returns 1 if it was replaced, otherwise 0."""
         own = {k: v for k, v in own_attributes(i).items() if k == "metadata" or k not in NOT_COPIED}
         own.update(attributes)
         like = i if i.opcode in DERIVED else None
@@ -184,7 +186,7 @@ class Normalizer(Editor):
     # ---- handlers
 
     def other(self, i: Instruction) -> int:
-        """Leaves an instruction as it is; its users read it through bitcasts there and back (`DefaultAction`)."""
+        """Keeps an instruction, but lets its users read it through bitcasts (`DefaultAction`)."""
         shape, home = _array(i), i.computation
         assert home is not None
         if not i.user_view or _descends(i) or (i not in self._back and _is_border(i)):
@@ -212,14 +214,14 @@ class Normalizer(Editor):
         return 1
 
     def elementwise(self, i: Instruction) -> int:
-        """`HandleElementwiseUnary`, `HandleElementwiseBinary`, `HandleTernary`."""
+        """Normalizes an elementwise operation (`HandleElementwiseUnary`, `HandleElementwiseBinary`, `HandleTernary`)."""
         if i.opcode == "bitcast-convert":
             return self.bitcast_convert(i)
         order = _order(_array(i))
         return self.put(i, [self.input(o, order) for o in i.operands])
 
     def bitcast_convert(self, i: Instruction) -> int:
-        """`HandleBitcastConvert`"""
+        """Normalizes a bitcast-convert (`HandleBitcastConvert`)."""
         shape, source = _array(i), _array(i.operands[0])
         if shape.rank == source.rank:
             return self.put(i, [self.input(i.operands[0], _order(shape))])
@@ -230,7 +232,7 @@ class Normalizer(Editor):
         return self.put(i, [self.input(i.operands[0])])
 
     def constant_(self, i: Instruction) -> int:
-        """`HandleConstant`"""
+        """Normalizes a constant (`HandleConstant`)."""
         shape, literal = _array(i), i.literal
         array = literal.known_array if literal is not None else None
         if not math.prod(shape.dimensions) or literal is None:
@@ -247,7 +249,7 @@ class Normalizer(Editor):
         return int(self.replace(i, self.bitcast(new, shape)))
 
     def slice(self, i: Instruction) -> int:
-        """`HandleSlice`"""
+        """Normalizes a slice (`HandleSlice`)."""
         order = _order(_array(i))
         cut = i.attributes["slice"].dimensions
         return self.put(
@@ -255,13 +257,13 @@ class Normalizer(Editor):
         )
 
     def concatenate(self, i: Instruction) -> int:
-        """`HandleConcatenate`"""
+        """Normalizes a concatenate (`HandleConcatenate`)."""
         order = _order(_array(i))
         dimensions = tuple(order.index(d) for d in i.attributes["dimensions"])
         return self.put(i, [self.input(o, order) for o in i.operands], dimensions=dimensions)
 
     def reduce_window(self, i: Instruction) -> int:
-        """`HandleReduceWindow`"""
+        """Normalizes a reduce-window (`HandleReduceWindow`)."""
         order = _order(_array(i))
         dimensions = i.attributes["window"].dimensions if "window" in i.attributes else ()
         if len(i.operands) != 2 or len(dimensions) != len(order):
@@ -270,7 +272,7 @@ class Normalizer(Editor):
         return self.put(i, [self.input(i.operands[0], order), i.operands[1]], window=window)
 
     def broadcast(self, i: Instruction) -> int:
-        """`HandleBroadcast`"""
+        """Normalizes a broadcast (`HandleBroadcast`)."""
         order = _order(_array(i))
         source = _array(i.operands[0])
         given = i.attributes.get("dimensions", ())
@@ -280,21 +282,21 @@ class Normalizer(Editor):
         return self.put(i, [self.input(i.operands[0])], dimensions=dimensions)
 
     def was_unordered(self, given: Order) -> bool:
-        """True if a broadcast mixes dimensions up, which only a reader's own module does."""
+        """Returns True if a broadcast permutes dimensions, which only occurs in modules not written by XLA."""
         return list(given) != sorted(given)
 
     def iota(self, i: Instruction) -> int:
-        """`HandleIota`"""
+        """Normalizes an iota (`HandleIota`)."""
         return self.put(i, (), iota_dimension=_order(_array(i)).index(i.attributes["iota_dimension"]))
 
     def reshape_(self, i: Instruction) -> int:
-        """`HandleReshape`"""
+        """Normalizes a reshape (`HandleReshape`)."""
         if not layouts.reshape_is_bitcast(_array(i.operands[0]), _array(i)):
             return self.other(i)
         return self.put(i, [self.input(i.operands[0])])
 
     def transpose(self, i: Instruction) -> int:
-        """`HandleTranspose`"""
+        """Normalizes a transpose (`HandleTranspose`)."""
         shape, source = _array(i), _array(i.operands[0])
         back = _inverse(_order(source))
         dimensions = tuple(back[i.attributes["dimensions"][d]] for d in _order(shape))
@@ -304,7 +306,7 @@ class Normalizer(Editor):
         return int(self.replace(i, self.bitcast(value, shape)))
 
     def copy(self, i: Instruction) -> int:
-        """`HandleCopy`"""
+        """Normalizes a copy (`HandleCopy`)."""
         shape, source = _array(i), _array(i.operands[0])
         back = _inverse(_order(source))
         dimensions = tuple(back[d] for d in _order(shape))
@@ -314,13 +316,13 @@ class Normalizer(Editor):
         return int(self.replace(i, self.bitcast(new, shape)))
 
     def reverse(self, i: Instruction) -> int:
-        """`HandleReverse`"""
+        """Normalizes a reverse (`HandleReverse`)."""
         order = _order(_array(i))
         dimensions = tuple(sorted(order.index(d) for d in i.attributes["dimensions"]))
         return self.put(i, [self.input(i.operands[0], order)], dimensions=dimensions)
 
     def pad(self, i: Instruction) -> int:
-        """`HandlePad`"""
+        """Normalizes a pad (`HandlePad`)."""
         order = _order(_array(i))
         edges = i.attributes["padding"].dimensions
         return self.put(
@@ -329,7 +331,7 @@ class Normalizer(Editor):
         )  # fmt: skip
 
     def dynamic_slice(self, i: Instruction) -> int:
-        """`HandleDynamicSlice`"""
+        """Normalizes a dynamic-slice (`HandleDynamicSlice`)."""
         order = _order(_array(i))
         x, *starts = i.operands
         if len(starts) != len(order):
@@ -341,7 +343,7 @@ class Normalizer(Editor):
         )  # fmt: skip
 
     def dynamic_update_slice(self, i: Instruction) -> int:
-        """`HandleDynamicUpdateSlice`"""
+        """Normalizes a dynamic-update-slice (`HandleDynamicUpdateSlice`)."""
         order = _order(_array(i))
         x, update, *starts = i.operands
         if len(starts) != len(order):
@@ -349,7 +351,7 @@ class Normalizer(Editor):
         return self.put(i, [self.input(x, order), self.input(update, order), *(starts[d] for d in order)])
 
     def convolution(self, i: Instruction) -> int:
-        """`HandleConvolution`"""
+        """Normalizes a convolution (`HandleConvolution`)."""
         labels = i.attributes.get("dim_labels")
         if not isinstance(labels, ConvolutionDimensionNumbers):
             return self.other(i)
@@ -358,7 +360,7 @@ class Normalizer(Editor):
         return self.put(i, [self.input(x), self.input(kernel)], dim_labels=new)
 
     def cudnn_convolution(self, i: Instruction) -> int:
-        """`UpdateLayoutForCudnnConvolution`"""
+        """Normalizes a cuDNN convolution (`UpdateLayoutForCudnnConvolution`)."""
         labels, shape = i.attributes.get("dim_labels"), i.shape
         if not isinstance(labels, ConvolutionDimensionNumbers) or shape is None or len(i.operands) < 2:
             return 0
@@ -392,11 +394,11 @@ class Normalizer(Editor):
         return int(self.replace(i, self.create("tuple", shape, parts)))
 
     def bitcast_anew(self, value: Instruction, shape: Shape) -> Instruction:
-        """A bitcast, even to the same shape (`MakeBitcastHlo`)."""
+        """Creates a bitcast, even to the same shape (`MakeBitcastHlo`)."""
         return self.create("bitcast", shape, (value,))
 
     def scatter(self, i: Instruction) -> int:
-        """`HandleScatter`"""
+        """Normalizes a scatter (`HandleScatter`)."""
         own = i.attributes
         if len(i.operands) != 3 or any(own.get(name) for name in BATCHES):
             return self.other(i)

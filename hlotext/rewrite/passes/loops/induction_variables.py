@@ -14,7 +14,7 @@ COUNTERS = ("s8", "u8", "s32", "u32", "s64", "u64")
 
 
 def merge_counters(loops: LoopEditor, loop: Instruction, word: str) -> Instruction | None:
-    """Makes counters that all count in step one (`TryMergeInductionVariables`)."""
+    """Merges induction variables with step 1 into one (`TryMergeInductionVariables`). Returns the new loop, or None."""
     init, body, shape = loop.operands[0], body_of(loop), loop.shape
     if init.opcode != "tuple" or body.root.opcode != "tuple" or shape is None:
         return None

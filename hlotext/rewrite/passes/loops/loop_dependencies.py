@@ -11,7 +11,7 @@ from hlotext.rewrite.passes.loops.loop_rebuilding import parameter_of
 
 
 class Needs:
-    """State elements that each value depends on, and elements that depend on each other."""
+    """Loop state elements that each value depends on, and elements that depend on each other."""
 
     def __init__(self, editor: Editor, body: Computation, condition: Computation) -> None:
         self.needs: dict[Instruction, frozenset[int]] = {}
@@ -58,7 +58,7 @@ class Needs:
         return i
 
     def groups(self, ends: tuple[Instruction, ...]) -> list[set[int]]:
-        """The elements that hang together, by what is made of them and what they become."""
+        """Returns the sets of elements that depend on each other, in the body or through its results."""
         found: dict[Instruction, set[int]] = defaultdict(set)
         for n, end in enumerate(ends):
             found[self._leader(end)].add(n)

@@ -21,24 +21,24 @@ Copier = Callable[["LoopEditor", Computation, Nodes], None]
 
 
 def body_of(loop: Instruction) -> Computation:
-    """Body of a loop."""
+    """Returns the body of a loop."""
     found: Computation = loop.attributes["body"]
     return found
 
 
 def condition_of(loop: Instruction) -> Computation:
-    """Condition of a loop."""
+    """Returns the condition of a loop."""
     found: Computation = loop.attributes["condition"]
     return found
 
 
 def parameter_of(computation: Computation) -> Instruction:
-    """The state that a loop's computation is given."""
+    """Returns the only parameter of a loop's body or condition: the state."""
     return computation.parameters[0]
 
 
 def is_element(i: Instruction, computation: Computation, index: int) -> bool:
-    """True if an instruction is an element of what a computation is given, as it is."""
+    """Returns True if an instruction is element `index` of a computation's parameter."""
     return (
         i.opcode == "get-tuple-element"
         and i.operands[0] is parameter_of(computation)
@@ -47,13 +47,13 @@ def is_element(i: Instruction, computation: Computation, index: int) -> bool:
 
 
 def invariant_elements(body: Computation) -> list[tuple[int, Instruction]]:
-    """The elements of the state that a body hands on, as it takes them from there (`GetInvariantGTEsForWhileBody`)."""
+    """Returns the state elements that a body forwards unchanged (`GetInvariantGTEsForWhileBody`)."""
     ends = body.root.operands if body.root.opcode == "tuple" else ()
     return [(n, end) for n, end in enumerate(ends) if is_element(end, body, n)]
 
 
 def is_whole(loop: Instruction) -> bool:
-    """True if a loop has one operand, and computations of one parameter each."""
+    """Returns True if a loop has one operand, and a body and condition with one parameter each."""
     callees = [loop.attributes.get(name) for name in ("body", "condition")]
     return loop.shape is not None and len(loop.operands) == 1 and loop.operands[0].shape is not None and all(
         isinstance(c, Computation) and len(c) and len(c.parameters) == 1 for c in callees
@@ -61,7 +61,7 @@ def is_whole(loop: Instruction) -> bool:
 
 
 class LoopEditor(Inliner):
-    """Copies of the computations of loops, and loops over them."""
+    """Editor that copies the computations of loops, and creates loops with them."""
 
     def __init__(self, module: Module, growth: InstructionBudget) -> None:
         super().__init__(module, growth)
@@ -76,7 +76,7 @@ class LoopEditor(Inliner):
     # ---- copies
 
     def copy(self, source: Computation, parameter: Shape, prepare: Copier, finish: Finish | None) -> Computation:  # fmt: skip
-        """A copy of a computation with another parameter; `prepare` says what stands for the old one."""
+        """Copies a computation with another parameter; `prepare` returns the replacement of the old one."""
         self.growth.add(len(source))
         name = self.module.computation_names.unique(f"{source.name}.clone")
         copy = self.module.add(Computation(name), before=source)
@@ -117,13 +117,13 @@ class LoopEditor(Inliner):
         return copy
 
     def elements(self, value: Instruction) -> list[Instruction]:
-        """All elements of a tuple, taken out of it."""
+        """Returns a get-tuple-element for each element of a tuple."""
         shape = value.shape
         assert shape is not None
         return [self.element(value, n) for n in range(len(shape.tuple_shapes))]
 
     def element(self, value: Instruction, index: int) -> Instruction:
-        """An element of a tuple."""
+        """Returns an element of a tuple."""
         shape = value.shape
         assert shape is not None
         new = self.create("get-tuple-element", shape.tuple_shapes[index], (value,), index=index,
@@ -132,7 +132,7 @@ class LoopEditor(Inliner):
         return new
 
     def tuple(self, elements: Iterable[Instruction], computation: Computation | None = None) -> Instruction:
-        """A tuple of values."""
+        """Creates a tuple of values."""
         parts = tuple(elements)
         shape = Shape.tuple(tuple(part.shape for part in parts if part.shape is not None))
         if computation is None and parts:
@@ -142,7 +142,7 @@ class LoopEditor(Inliner):
     def loop(
         self, old: Instruction, shape: Shape, condition: Computation, body: Computation, init: Instruction
     ) -> Instruction:
-        """The new loop, with the settings and notes of the old one."""
+        """Creates a loop with the annotations and backend config of the old one."""
         own: dict[str, Any] = {"condition": condition, "body": body}
         for name in ("backend_config", "frontend_attributes", "metadata"):
             if name in old.attributes:
@@ -158,8 +158,11 @@ class LoopEditor(Inliner):
         old_form: Callable[[Instruction], Instruction], new_form: Callable[[Instruction, Instruction], Instruction],
         instead: Mapping[Instruction, int] | None = None, *, relay_control: bool = False,
     ) -> Instruction:  # fmt: skip
-        """The loop over a state of another form: `old_form` makes the old one of it, `new_form` that of the body's new
-        result. `instead`: what of the body is an element of the new state now."""
+        """Replaces a loop by one with a state of another form, and returns it.
+
+        `old_form` converts the new state to the old one, and `new_form` the body's new result to the new state.
+        `instead` maps instructions of the body to elements of the new state that replace them.
+        """
 
         def prepare(source: Computation) -> Copier:
             def take(loops: LoopEditor, copy: Computation, nodes: Nodes) -> None:

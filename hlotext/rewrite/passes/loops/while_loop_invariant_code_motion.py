@@ -150,10 +150,10 @@ class WhileLoopInvariantCodeMotion(Pass):
 
 
 def hoist(editor: LoopEditor, loop: Instruction, wanted: Container[Instruction]) -> int:
-    """Moves chosen instructions out of a loop's body, with all that they need; returns how many went out.
+    """Hoists instructions, with everything that they need, out of a loop's body, and returns the number hoisted.
 
-    What they need must be the same at each turn: constants, elements that the body hands on, and pure operations on these.
-    0, and nothing changed, where a loop is not of a form that can carry more. Raises EditError.
+    What they need must be loop-invariant: constants, forwarded elements, and pure operations on these. Returns 0, and
+    changes nothing, if the loop cannot carry more elements. Raises EditError if an edit is rejected.
     """
     shape = loop.shape
     if shape is None or not shape.is_tuple or not is_whole(loop):

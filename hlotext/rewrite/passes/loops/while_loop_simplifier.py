@@ -96,13 +96,13 @@ def _users_take_elements(loop: Instruction) -> bool:
 
 
 class Loops(LoopEditor):
-    """The transformations; each gives the loop that takes the old one's place, or None if it does not fit."""
+    """The transformations of `simplify-while-loops`."""
 
     def __init__(self, module: Module) -> None:
         super().__init__(module, InstructionBudget("simplify-while-loops", module))
 
     def simplify(self, loop: Instruction) -> list[str]:
-        """Does the first of the transformations that fits; the names of those that did."""
+        """Applies the first transformation that fits. Returns the names of those applied."""
         for step in (self.repeated, self.nested, self.dead, self.constants):
             self.place = loop
             if step(loop):
@@ -130,8 +130,10 @@ class Loops(LoopEditor):
     def without(
         self, loop: Instruction, kept: list[int], instead: dict[int, int] | None = None
     ) -> Instruction:
-        """The loop with some of its elements only (`RemoveDeadTupleIndices`); what stands for the others is what they start
-        with, or another element."""
+        """Creates the loop with only some of its elements (`RemoveDeadTupleIndices`).
+
+        The others are replaced by their initial values, or by the element given in `instead`.
+        """
         init = loop.operands[0]
         body = body_of(loop)
         shape = init.shape
@@ -177,7 +179,9 @@ class Loops(LoopEditor):
         return new
 
     def repeated(self, loop: Instruction) -> bool:
-        """Keeps one of several elements that start alike and stay (`TryRemoveRepeatedWhileTupleIndices`)."""
+        """Merges elements that start equal and stay equal (`TryRemoveRepeatedWhileTupleIndices`). Returns True if
+        changed.
+        """
         init, body = loop.operands[0], body_of(loop)
         if not self._may_change(loop) or init.opcode != "tuple" or not _users_take_elements(loop):
             return False
@@ -218,7 +222,7 @@ class Loops(LoopEditor):
         return self.without(loop, left, None if keeps_start else instead)
 
     def dead(self, loop: Instruction) -> bool:
-        """Takes out elements that nothing needs (`TryRemoveDeadWhileParams`)."""
+        """Removes elements that nothing needs (`TryRemoveDeadWhileParams`). Returns True if changed."""
         init, body, condition = loop.operands[0], body_of(loop), condition_of(loop)
         shape = init.shape
         if (
@@ -258,7 +262,7 @@ class Loops(LoopEditor):
     # ---- elements that become others
 
     def nested(self, loop: Instruction) -> bool:
-        """Makes tuples in tuples one tuple (`TryFlattenNestedTuples`)."""
+        """Flattens nested tuples in the state (`TryFlattenNestedTuples`). Returns True if changed."""
         init, shape = loop.operands[0], loop.shape
         if not self._may_change(loop) or init.opcode != "tuple" or shape is None:
             return False
@@ -294,7 +298,7 @@ class Loops(LoopEditor):
         return True
 
     def constants(self, loop: Instruction) -> bool:
-        """Takes out constants that stay what they are (`TryRemoveConstantParams`)."""
+        """Removes elements that are constant throughout (`TryRemoveConstantParams`). Returns True if changed."""
         init, body, shape = loop.operands[0], body_of(loop), loop.shape
         if not self._may_change(loop) or init.opcode != "tuple" or shape is None:
             return False
@@ -335,7 +339,7 @@ class Loops(LoopEditor):
         return True
 
     def propagate(self, loop: Instruction) -> bool:
-        """Writes scalar constants that the body hands on into it (`TryPropagateConstant`)."""
+        """Copies scalar constants that the body forwards into it (`TryPropagateConstant`). Returns True if changed."""
         init, body = loop.operands[0], body_of(loop)
         if init.opcode != "tuple" or body.root.opcode != "tuple":
             return False
@@ -360,7 +364,7 @@ class Loops(LoopEditor):
     # ---- loops that go
 
     def remove(self, loop: Instruction) -> str | None:
-        """Replaces a loop that never runs, or runs once (`TryRemoveWhileLoop`)."""
+        """Replaces a loop that never runs, or runs once (`TryRemoveWhileLoop`). Returns which of the two, or None."""
         if loop.control_predecessors or loop.control_successors:
             return None
         if any(self.has_effect(i) for i in condition_of(loop)):

@@ -42,7 +42,7 @@ SEVERAL = frozenset({"sort", "all-reduce", "reduce-scatter"})
 
 
 class FloatTypeError(ValueError):
-    """A type that is none, or not narrower than the other one."""
+    """Raised for an unknown float type, or one that is not narrower than the other."""
 
 
 @attrs.frozen
@@ -77,7 +77,7 @@ class FloatNormalization(Pass):
     """XLA age to follow; empty: from the text, else the newest, whose CPU compiler moves bf16."""
 
     def run(self, module: Module) -> PassResult:
-        """Raises FloatTypeError for a word that is no float type."""
+        """Runs the pass. Raises FloatTypeError for an option that is not a float type, or not narrower than the other."""
         low, high = ELEMENT_TYPES.get(self.low), ELEMENT_TYPES.get(self.high)
         if low is None or high is None or low.bits >= high.bits:
             raise FloatTypeError(f"{self.low} and {self.high} are not a type and a wider one")

@@ -54,7 +54,7 @@ BF16_ON_CPU = frozenset(
 
 @attrs.frozen
 class FloatSupport:
-    """Narrow-type support of a compiler."""
+    """A compiler's support of a narrow float type."""
 
     low: ElementType
     high: ElementType
@@ -62,7 +62,7 @@ class FloatSupport:
     age: XlaAge = attrs.field(factory=XlaAge)
 
     def skips(self, i: Instruction) -> bool:
-        """True if an instruction is left to a library as it is (`CpuFloatSupport::ShouldSkipInstruction`)."""
+        """Returns True if an instruction is left to a library (`CpuFloatSupport::ShouldSkipInstruction`)."""
         if self.is_gpu or self.low.name != "bf16":
             return False
         if i.opcode == "dot":
@@ -70,20 +70,20 @@ class FloatSupport:
         return is_library_reduction(i)
 
     def takes(self, i: Instruction) -> bool:
-        """True if operands may be narrow (`SupportsLowPrecisionOperand`)."""
+        """Returns True if operands may be narrow (`SupportsLowPrecisionOperand`)."""
         if i.opcode == "convert":
             source = i.operands[0].shape
             return source is not None and source.element_type is self.low
         return i.opcode in PASSED_ON or i.opcode in BITWISE or self._computes(i)
 
     def gives(self, i: Instruction) -> bool:
-        """True if the result may be narrow (`SupportsLowPrecisionOutput`)."""
+        """Returns True if the result may be narrow (`SupportsLowPrecisionOutput`)."""
         if i.opcode == "convert":
             return i.shape is not None and i.shape.element_type is self.low
         return i.opcode in PASSED_ON or i.opcode in BITWISE or self._computes(i)
 
     def mixes(self, i: Instruction) -> bool:
-        """True if narrow and wide values may meet (`SupportsMixedPrecisions`)."""
+        """Returns True if narrow and wide values may be mixed (`SupportsMixedPrecisions`)."""
         if i.opcode == "convert" or (i.opcode in PASSED_ON and i.opcode != "domain"):
             return True
         if not self.is_gpu:
@@ -94,7 +94,7 @@ class FloatSupport:
         return i.opcode == "scaled-dot"
 
     def skips_computations(self, i: Instruction) -> bool:
-        """True if what an instruction calls stays (`ShouldAvoidNormalizingComputationsForInstruction`)."""
+        """Returns True if the callees are left unchanged (`ShouldAvoidNormalizingComputationsForInstruction`)."""
         is_custom = not self.is_gpu and i.opcode == "fusion" and str(i.attributes.get("kind")) == "kCustom"
         return i.opcode in ("all-reduce", "reduce-scatter") or is_custom or self.skips(i)
 
@@ -124,9 +124,10 @@ LIBRARY_SIZE = 8
 
 
 def is_library_dot(i: Instruction, *, may_give_bf16: bool) -> bool:
-    """True if the CPU compiler calls a library for a product of bf16 matrices in f32 or bf16 (`IsDotSupportedByYnn`).
+    """Returns True if the CPU compiler calls a library for a bf16 dot with result in f32 or bf16
+    (`IsDotSupportedByYnn`).
 
-    Of products in the form that `dot-decomposer` makes: rows by contracted dimension, and that by columns or turned round.
+    Only for dots in the form produced by `dot-decomposer`.
     """
     names = [x.shape.element_type.name for x in (*i.operands, i) if x.shape is not None]
     shapes = [o.shape for o in i.operands if o.shape is not None]
@@ -159,7 +160,7 @@ LIBRARY_COUNT = 4096
 
 
 def is_library_reduction(i: Instruction) -> bool:
-    """True if the CPU compiler calls a library for a maximum or minimum of bf16 (`IsReduceLikeOpSupportedByYnn`)."""
+    """Returns True if the CPU compiler calls a library for a bf16 maximum or minimum (`IsReduceLikeOpSupportedByYnn`)."""
     if (
         i.opcode != "reduce"
         or len(i.operands) != 2
@@ -177,7 +178,7 @@ def is_library_reduction(i: Instruction) -> bool:
 
 
 def needs_no_more(i: Instruction, numbers: Collection[int]) -> bool:
-    """True if operands are needed no more precisely than the result (`EffectiveOperandPrecisionIsOutputPrecision`)."""
+    """Returns True if operands need no more precision than the result (`EffectiveOperandPrecisionIsOutputPrecision`)."""
     if i.opcode in SAME_PRECISION:
         return True
     if i.opcode == "bitcast":

@@ -10,7 +10,7 @@ Sizes = Sequence[int]
 
 
 def common_factors(a: Sizes, b: Sizes) -> list[tuple[int, int]]:
-    """Where both lists of sizes can be cut so that the pieces hold as many elements (`CommonFactors`).
+    """Returns the positions where both lists of sizes can be split into pieces with equal products (`CommonFactors`).
 
     >>> common_factors((2, 3, 4), (6, 4))
     [(0, 0), (2, 1), (3, 2)]
@@ -46,7 +46,7 @@ def common_factors(a: Sizes, b: Sizes) -> list[tuple[int, int]]:
 
 
 def unmodified(a: Sizes, b: Sizes) -> list[tuple[int, int]]:
-    """The dimensions that a reshape leaves as they are, in both numberings (`DimensionsUnmodifiedByReshape`).
+    """Returns the dimensions that a reshape leaves unmodified, in both numberings (`DimensionsUnmodifiedByReshape`).
 
     >>> unmodified((2, 3, 4), (6, 4))
     [(2, 1)]
@@ -60,7 +60,9 @@ def unmodified(a: Sizes, b: Sizes) -> list[tuple[int, int]]:
 
 
 def left_unmodified(a: Sizes, b: Sizes, dimensions: Sizes) -> tuple[int, ...] | None:
-    """Where a reshape puts these dimensions, if it modifies none of them (`ReshapeLeavesDimensionsUnmodified`)."""
+    """Returns the new numbers of these dimensions, or None if a reshape modifies any
+    (`ReshapeLeavesDimensionsUnmodified`).
+    """
     if list(dimensions) != sorted(dimensions):
         return None
     places = dict(unmodified(a, b))
@@ -70,13 +72,13 @@ def left_unmodified(a: Sizes, b: Sizes, dimensions: Sizes) -> tuple[int, ...] | 
 
 
 def is_identity(permutation: Sizes) -> bool:
-    """True if a permutation changes nothing (`IsIdentityPermutation`)."""
+    """Returns True for the identity permutation (`IsIdentityPermutation`)."""
     return all(place == number for place, number in enumerate(permutation))
 
 
 def only_ones_moved(a: Sizes, b: Sizes) -> tuple[list[int], list[int]] | None:
-    """The dimensions of size 1 that a reshape takes out (in the numbering of `a`) and puts in (of `b`), if it does nothing
-    else (`InsertedOrDeleted1SizedDimensions`).
+    """Returns the dimensions of size 1 that a reshape deletes (numbered as in `a`) and inserts (as in `b`), or None if
+    it does more (`InsertedOrDeleted1SizedDimensions`).
 
     >>> only_ones_moved((4, 1, 3), (4, 3, 1))
     ([1], [2])

@@ -49,7 +49,7 @@ class DynamicDimensionSimplifier(Pass):
 
 
 def joined_again(editor: Editor, i: Instruction) -> bool:
-    """concatenate(concatenate(a, b), c) => concatenate(a, b, c) (`ConcatForwarding`)"""
+    """Rewrites concatenate(concatenate(a, b), c) => concatenate(a, b, c) (`ConcatForwarding`)."""
     if i.opcode != "concatenate":
         return False
     flat: list[Instruction] = []
@@ -61,7 +61,7 @@ def joined_again(editor: Editor, i: Instruction) -> bool:
 
 
 def slice_of_joined(editor: Editor, i: Instruction) -> bool:
-    """slice(concatenate(a, b), [1:2]) => b (`SliceConcatForwarding`)"""
+    """Rewrites slice(concatenate(a, b), [1:2]) => b (`SliceConcatForwarding`)."""
     if i.opcode != "slice" or i.operands[0].opcode != "concatenate" or len(sizes(i)) != 1:
         return False
     (span,) = ranges(i)
@@ -76,7 +76,7 @@ def slice_of_joined(editor: Editor, i: Instruction) -> bool:
 
 
 def reshape_of_broadcast(editor: Editor, i: Instruction) -> bool:
-    """reshape(broadcast(a)) => a, for a scalar (`ReshapeBroadcastForwarding`)"""
+    """Rewrites reshape(broadcast(a)) => a, for a scalar (`ReshapeBroadcastForwarding`)."""
     if i.opcode != "reshape" or not is_scalar(i) or i.operands[0].opcode != "broadcast":
         return False
     b = i.operands[0]
@@ -84,7 +84,7 @@ def reshape_of_broadcast(editor: Editor, i: Instruction) -> bool:
 
 
 def reshape_of_reshape(editor: Editor, i: Instruction) -> bool:
-    """reshape(reshape(a)) => a, where the shape is a's (`ReshapeReshapeForwarding`)"""
+    """Rewrites reshape(reshape(a)) => a, if the shapes are equal (`ReshapeReshapeForwarding`)."""
     if i.opcode != "reshape" or i.operands[0].opcode != "reshape":
         return False
     inner = i.operands[0].operands[0]
@@ -92,7 +92,7 @@ def reshape_of_reshape(editor: Editor, i: Instruction) -> bool:
 
 
 def same_convert(editor: Editor, i: Instruction) -> bool:
-    """convert(a) => a, where the type is a's (`IdentityConvertRemoving`)"""
+    """Rewrites convert(a) => a, if the types are equal (`IdentityConvertRemoving`)."""
     return (
         i.opcode == "convert"
         and shape_of(i) == shape_of(i.operands[0])
@@ -101,7 +101,7 @@ def same_convert(editor: Editor, i: Instruction) -> bool:
 
 
 def same_reshape(editor: Editor, i: Instruction) -> bool:
-    """reshape(a) => a, where the shape is a's (`IdentityReshapeRemoving`)"""
+    """Rewrites reshape(a) => a, if the shapes are equal (`IdentityReshapeRemoving`)."""
     return (
         i.opcode == "reshape"
         and shape_of(i) == shape_of(i.operands[0])

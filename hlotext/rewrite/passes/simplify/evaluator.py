@@ -27,7 +27,7 @@ MAX_STEPS = 100_000
 
 
 def evaluate(i: Instruction, values: Sequence[Array]) -> Array | None:
-    """The value of an instruction for those of its operands; None if it is not known how to compute it."""
+    """Evaluates an instruction, given the values of its operands; None if the opcode is not supported."""
     shape = i.shape
     if shape is None or not shape.is_array or not shape.is_static:
         return None
@@ -42,9 +42,9 @@ def evaluate(i: Instruction, values: Sequence[Array]) -> Array | None:
 
 
 def run(computation: Computation, arguments: Sequence[Array]) -> Array | None:
-    """The result of a computation for these arguments; None if it is not known how to compute it.
+    """Evaluates a computation, given its arguments; None if an opcode is not supported.
 
-    Arguments may have dimensions in front of those of the parameters of a scalar computation: then it is computed for each.
+    Arguments may have extra leading dimensions for a scalar computation, which is then evaluated for each element.
     """
     values: dict[Instruction, Array] = {}
     shape = np.shape(arguments[0]) if arguments else ()
@@ -69,7 +69,7 @@ def run(computation: Computation, arguments: Sequence[Array]) -> Array | None:
 
 
 def known_type(shape: Shape | None) -> bool:
-    """True if numpy holds arrays of a shape's type."""
+    """Returns True if numpy supports the element type of an array shape."""
     if shape is None or not shape.is_array:
         return False
     return shape.element_type.kind is not TypeKind.UNKNOWN and bool(shape.element_type.dtype_name)

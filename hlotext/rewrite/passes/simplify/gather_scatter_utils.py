@@ -19,18 +19,18 @@ GATHER = ("offset_dims", "collapsed_slice_dims", "start_index_map")
 
 
 def numbers(i: Instruction, name: str) -> tuple[int, ...]:
-    """An attribute that lists dimensions; empty if the text leaves it out."""
+    """Returns an attribute that lists dimensions; empty if absent."""
     return tuple(i.attributes.get(name, ()))
 
 
 def is_whole_gather(i: Instruction) -> bool:
-    """True if an instruction is a gather of two arrays that says what it takes from where."""
+    """Returns True for a gather with two operands and all required attributes."""
     fits = i.opcode == "gather" and len(i.operands) == 2 and all(name in i.attributes for name in GATHER)
     return fits and "index_vector_dim" in i.attributes and "slice_sizes" in i.attributes
 
 
 def is_whole_scatter(i: Instruction) -> bool:
-    """True if an instruction is a scatter with as many updates as operands, and one computation."""
+    """Returns True for a scatter with as many updates as operands, all required attributes and one computation."""
     fits = (
         i.opcode == "scatter" and len(i.operands) % 2 == 1 and all(name in i.attributes for name in SCATTER)
     )
@@ -38,17 +38,17 @@ def is_whole_scatter(i: Instruction) -> bool:
 
 
 def collapse_first(editor: Editor, x: Instruction, count: int) -> Instruction:
-    """Makes the first dimensions one (`CollapseFirstNDims`)."""
+    """Reshapes a value so that its first `count` dimensions become one (`CollapseFirstNDims`)."""
     return editor.reshape(editor.shape(type_of(x), [math.prod(sizes(x)[:count]), *sizes(x)[count:]]), x)
 
 
 def expand_first(editor: Editor, x: Instruction, parts: Sequence[int]) -> Instruction:
-    """Makes the first dimension several (`ExpandFirstDimIntoNDims`)."""
+    """Reshapes a value so that its first dimension becomes several (`ExpandFirstDimIntoNDims`)."""
     return editor.reshape(editor.shape(type_of(x), [*parts, *sizes(x)[1:]]), x)
 
 
 def insert_ones(editor: Editor, x: Instruction, places: Iterable[int]) -> Instruction:
-    """Puts dimensions of size 1 where the result is to have them (`InsertDegenerateDims`)."""
+    """Reshapes a value to insert dimensions of size 1 at these positions of the result (`InsertDegenerateDims`)."""
     wanted = set(places)
     given = iter(sizes(x))
     rank = len(sizes(x)) + len(wanted)
@@ -58,12 +58,12 @@ def insert_ones(editor: Editor, x: Instruction, places: Iterable[int]) -> Instru
 
 
 def elide_ones(editor: Editor, x: Instruction, places: Iterable[int]) -> Instruction:
-    """Takes out dimensions of size 1 (`ElideDegenerateDims`)."""
+    """Reshapes a value to remove these dimensions of size 1 (`ElideDegenerateDims`)."""
     return editor.reshape(without_dimensions(shape_of(x), places), x)
 
 
 def transpose(editor: Editor, x: Instruction, order: Sequence[int]) -> Instruction:
-    """The value with its dimensions in another order and the descending layout (`MaybeTranspose`)."""
+    """Transposes a value, with the descending layout; returns it unchanged for the identity (`MaybeTranspose`)."""
     if is_identity(order):
         return x
     shape = editor.shape(type_of(x), compose(sizes(x), order))
@@ -74,7 +74,7 @@ def transpose(editor: Editor, x: Instruction, order: Sequence[int]) -> Instructi
 
 
 def index_rows(editor: Editor, indices: Instruction, vector_dim: int) -> Instruction:
-    """Indices as a matrix with one index vector a row (`TransformStartIndices`)."""
+    """Converts indices to a matrix with an index vector per row (`TransformStartIndices`)."""
     rank = len(sizes(indices))
     if vector_dim == rank:
         indices = insert_ones(editor, indices, [vector_dim])
@@ -87,5 +87,5 @@ def index_rows(editor: Editor, indices: Instruction, vector_dim: int) -> Instruc
 
 
 def set_flags(i: Instruction, *names: str) -> dict[str, Any]:
-    """Those of these attributes that an instruction says are true."""
+    """Returns those of these attributes that are true for an instruction."""
     return {name: True for name in names if i.attributes.get(name)}

@@ -177,7 +177,7 @@ class _Mover(Editor):
 
 
 def is_rearrange(i: Instruction) -> bool:
-    """True if an instruction is a reshape or a transpose."""
+    """Returns True for a reshape or a transpose."""
     return i.opcode in ("reshape", "transpose")
 
 
@@ -190,7 +190,7 @@ def _undoes(i: Instruction) -> bool:
 
 
 def same_rearrange(a: Instruction, b: Instruction) -> bool:
-    """True if two reshapes or transposes do the same (`AreEquivalentRearranges`)."""
+    """Returns True if two reshapes or transposes do the same (`AreEquivalentRearranges`)."""
     if a.opcode != b.opcode or _sizes(a) != _sizes(b):
         return False
     if a.opcode == "transpose":
@@ -199,8 +199,10 @@ def same_rearrange(a: Instruction, b: Instruction) -> bool:
 
 
 def transposed(shape: Shape, order: Sequence[int]) -> Shape:
-    """The shape whose dimension i is `order[i]` of this one, laid out so that no element moves
-    (`ShapeInference::InferTransposeShape`)."""
+    """Returns the shape whose dimension i is `order[i]` of this one, laid out so that no element moves.
+
+    Corresponds to `ShapeInference::InferTransposeShape`.
+    """
     sizes = tuple(shape.dimensions[d] for d in order)
     dynamic = tuple(shape.dynamic_dimensions[d] for d in order)
     layout = shape.layout

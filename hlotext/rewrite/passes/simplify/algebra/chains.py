@@ -17,14 +17,16 @@ from hlotext.rewrite.passes.simplify.dimensions import is_identity, only_ones_mo
 
 
 def is_elementwise(i: Instruction) -> bool:
-    """`HloInstruction::IsElementwise`."""
+    """Returns True if an instruction is elementwise (`HloInstruction::IsElementwise`)."""
     if i.opcode == "bitcast-convert":
         return type_of(i).bits == type_of(i.operands[0]).bits
     return i.opcode in ELEMENTWISE
 
 
 def bitcasting_operand(r: AlgebraRewrite, i: Instruction) -> Instruction | None:
-    """Bitcast source of a reshape or copy, or of a chain of them (`BitcastingOperandOfReshapeOrCopyChain`)."""
+    """Returns the source of a chain of reshapes and copies that is a bitcast, or None
+    (`BitcastingOperandOfReshapeOrCopyChain`).
+    """
     if not r.options.is_layout_sensitive:
         return None
     operand = i.operands[0]
@@ -40,8 +42,11 @@ _MOVED_BACK = traits.REARRANGES_ELEMENTS - {"copy"}
 
 
 def remove_chain(r: AlgebraRewrite, i: Instruction) -> bool:
-    """True if a chain of transposes and of reshapes that move dimensions of size 1 did nothing, and is gone
-    (`TryRemovingBitcastOrReshapeTransposeChain`)."""
+    """Removes a chain of transposes, and of reshapes that move dimensions of size 1, that has no effect. Returns True
+    if removed.
+
+    Corresponds to XLA's `TryRemovingBitcastOrReshapeTransposeChain`.
+    """
     if i.opcode == "transpose":
         if is_identity(dims(i)):
             return False
@@ -99,7 +104,9 @@ def _effective(order: tuple[int, ...], source: Instruction, target: Instruction)
 
 
 def broadcast_transposed(r: AlgebraRewrite, i: Instruction, order: tuple[int, ...]) -> bool:
-    """A transpose of a broadcast that keeps the order of its operand's dimensions (`SimplifyTransposeOfBroadcast`)."""
+    """Folds a transpose into a broadcast if the order of the operand's dimensions is kept
+    (`SimplifyTransposeOfBroadcast`).
+    """
     b = i.operands[0]
     if b.opcode != "broadcast" or list(dims(b)) != sorted(dims(b)):
         return False
@@ -120,7 +127,7 @@ def broadcast_transposed(r: AlgebraRewrite, i: Instruction, order: tuple[int, ..
 
 
 def swap_copy_and_reshape(r: AlgebraRewrite, i: Instruction) -> bool:
-    """reshape(copy(x)) => copy(reshape(x)), where one of them then moves nothing (`HandleReshape`)."""
+    """Rewrites reshape(copy(x)) => copy(reshape(x)) if one of them then moves nothing (`HandleReshape`)."""
     before = i.operands[0]
     if not r.options.is_layout_sensitive or before.opcode != "copy" or not one_user(before):
         return False

@@ -41,15 +41,15 @@ class DotNumbers:
 
     @classmethod
     def of(cls, i: Instruction) -> DotNumbers:
-        """Those of a dot."""
+        """Returns the dimension numbers of a dot."""
         return cls(*(tuple(i.attributes.get(name, ())) for name in NUMBERS))
 
     def swapped(self) -> DotNumbers:
-        """Those of the dot with its operands swapped."""
+        """Returns the dimension numbers of the dot with its operands swapped."""
         return DotNumbers(self.rhs_batch, self.rhs_contracting, self.lhs_batch, self.lhs_contracting)
 
     def attributes(self) -> dict[str, Any]:
-        """As attributes, batch dimensions only where there are some."""
+        """Returns the dimension numbers as attributes, omitting empty batch dimensions."""
         pairs = zip(
             NUMBERS, (self.lhs_batch, self.lhs_contracting, self.rhs_batch, self.rhs_contracting), strict=True
         )
@@ -57,7 +57,7 @@ class DotNumbers:
 
 
 def settings(i: Instruction, swap: bool = False) -> dict[str, Any]:
-    """Attributes that control how a dot is computed (`PrecisionConfig`)."""
+    """Returns the attributes that control how a dot is computed (`PrecisionConfig`)."""
     own: dict[str, Any] = {
         k: i.attributes[k] for k in ("operand_precision", "algorithm") if k in i.attributes
     }
@@ -69,7 +69,7 @@ def settings(i: Instruction, swap: bool = False) -> dict[str, Any]:
 def dot_shape(
     r: AlgebraRewrite, type_: ElementType, lhs: Instruction, rhs: Instruction, n: DotNumbers
 ) -> Shape:
-    """The shape of a dot (`ShapeInference::InferDotOpShape`)."""
+    """Returns the shape of a dot (`ShapeInference::InferDotOpShape`)."""
     size = [sizes(lhs)[d] for d in n.lhs_batch]
     size += [v for d, v in enumerate(sizes(lhs)) if d not in (*n.lhs_batch, *n.lhs_contracting)]
     size += [v for d, v in enumerate(sizes(rhs)) if d not in (*n.rhs_batch, *n.rhs_contracting)]
@@ -85,7 +85,7 @@ def make_dot(
     *,
     swap: bool = False,
 ) -> Instruction:
-    """A dot that is computed as another one is, and takes its notes over."""
+    """Creates a dot with the settings and annotations of another one."""
     shape = dot_shape(r, type_of(like), lhs, rhs, n)
     new = r.create("dot", shape, (lhs, rhs), **n.attributes(), **settings(like, swap))
     return r.copy_annotations_from(like, new)
@@ -270,7 +270,7 @@ def dot_of_transposes(r: AlgebraRewrite) -> Result:
 
 
 def is_parameter_like(i: Instruction) -> bool:
-    """True if a value is a parameter, or made of one by operations of one operand (`IsParameterLike`)."""
+    """Returns True for a parameter, or a chain of single-operand operations on one (`IsParameterLike`)."""
     while i.opcode != "parameter":
         if len(i.operands) != 1:
             return False
@@ -279,7 +279,7 @@ def is_parameter_like(i: Instruction) -> bool:
 
 
 def transposed_dot(r: AlgebraRewrite, i: Instruction) -> bool:
-    """transpose(dot(a, b)) => dot(b, a) (`HandleTranspose`)."""
+    """Rewrites transpose(dot(a, b)) => dot(b, a) (`HandleTranspose`)."""
     dot = i.operands[0]
     if dot.opcode != "dot" or not one_user(dot):
         return False

@@ -262,7 +262,7 @@ _FLOATS = {
 
 
 def cast_preserves_values(a: ElementType, b: ElementType) -> bool:
-    """True if every value of one type is one of another (`primitive_util::CastPreservesValues`)."""
+    """Returns True if type `b` can represent every value of type `a` (`primitive_util::CastPreservesValues`)."""
     if a is b:
         return True
     if a.kind is TypeKind.PREDICATE:

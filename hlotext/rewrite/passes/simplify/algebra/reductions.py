@@ -34,7 +34,7 @@ def _function(i: Instruction) -> Computation:
 
 
 def applies(i: Instruction, *opcodes: str) -> str | None:
-    """The opcode of what a reduction does with two numbers, if it is one of these and nothing else."""
+    """Returns the opcode of the single operation that a reducer applies, if it is one of these; otherwise None."""
     function = _function(i)
     root = function.root
     if root.opcode not in opcodes or len(root.operands) != 2:

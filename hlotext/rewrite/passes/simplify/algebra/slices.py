@@ -28,13 +28,13 @@ Ranges = tuple[SliceDimension, ...]
 
 
 def ranges(i: Instruction) -> Ranges:
-    """Range of a slice in each dimension."""
+    """Returns the range of a slice in each dimension."""
     found: Ranges = i.attributes["slice"].dimensions
     return found
 
 
 def is_unstrided(i: Instruction) -> bool:
-    """True if a slice takes neighbours (`IsUnstridedSlice`)."""
+    """Returns True if all strides of a slice are 1 (`IsUnstridedSlice`)."""
     return all(r.stride == 1 for r in ranges(i))
 
 

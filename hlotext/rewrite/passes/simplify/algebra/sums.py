@@ -29,7 +29,7 @@ from hlotext.rewrite.passes.simplify.algebra.context import AlgebraRewrite
 
 
 def is_non_negative(r: AlgebraRewrite, i: Instruction) -> bool:
-    """True if a value is surely not negative (`IsNonNegative`)."""
+    """Returns True if a value is known to be nonnegative (`IsNonNegative`)."""
     known: dict[Instruction, bool] = {}
     overflows = r.has(xla_changes.ALGSIMP_OVERFLOW)
     waiting = [i]
@@ -104,7 +104,7 @@ def add_constant_first(r: AlgebraRewrite) -> Result:
 
 
 def two_constants(x: Instruction, y: Instruction) -> tuple[Instruction, Instruction] | None:
-    """Two constants, or the scalars of two splats."""
+    """Returns two constants, or the scalars of two splats; None for others."""
     if is_constant(x) and is_constant(y):
         return x, y
     a, b = splat_constant(x), splat_constant(y)
@@ -112,12 +112,12 @@ def two_constants(x: Instruction, y: Instruction) -> tuple[Instruction, Instruct
 
 
 def may_join(r: AlgebraRewrite, i: Instruction) -> bool:
-    """True if constants that an operation has on both sides are joined: of floats that may round otherwise."""
+    """Returns True if constants on both sides of an operation may be combined, which rounds floats differently."""
     return is_whole(i) or r.is_loose(xla_changes.ALGSIMP_FLOATS_APART)
 
 
 def spread(r: AlgebraRewrite, i: Instruction, value: Instruction) -> Instruction:
-    """A scalar in the shape of an instruction."""
+    """Broadcasts a scalar to the shape of an instruction."""
     if is_scalar(value) and not is_scalar(i):
         return r.create_like(i, "broadcast", shape_of(i), (value,), dimensions=())
     return value
@@ -202,7 +202,7 @@ def add_products(r: AlgebraRewrite) -> Result:
 
 
 def is_power_of_two(i: Instruction) -> bool:
-    """True if a value is everywhere one power of two (`IsAllFpConstantPowerOf2`)."""
+    """Returns True if all elements of a value equal one power of two (`IsAllFpConstantPowerOf2`)."""
     c = i.operands[0] if i.opcode == "broadcast" else i
     value = constant_value(c) if is_constant(c) and is_one_element(c) else None
     return value is not None and math.isfinite(value) and abs(math.frexp(value)[0]) == 0.5
