@@ -28,7 +28,7 @@ _COPY = "LayoutAssignment::CopyOperandIfLayoutsDiffer"
 
 
 class LayoutApplier:
-    """Changes one module."""
+    """Applies assigned layouts to one module."""
 
     def __init__(self, engine: ConstraintSolver, editor: Editor) -> None:
         self._engine = engine
@@ -42,7 +42,7 @@ class LayoutApplier:
         return len(self._made)
 
     def run(self) -> None:
-        """Gives every array its layout, callees first (`AssignLayouts`)."""
+        """Sets the layout of every array, callees first (`AssignLayouts`)."""
         for computation in self._engine.computations:
             for i in list(computation.instructions):
                 self._lay_out(i)

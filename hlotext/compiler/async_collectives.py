@@ -86,13 +86,15 @@ class AsyncCollectiveCreator(Pass):
     """XLA age whose start forms are written; empty: from the text, else the newest, which uses async-start for each."""
 
     def run(self, module: Module) -> PassResult:
-        """Changes the module."""
+        """Runs the pass on a module, which is modified in place."""
         return PassResult.of({"split": sum(1 for _ in _split_all(module, age_for(module, self.age or None)))})
 
 
 @attrs.frozen
 class ConvertAsyncCollectivesToSync(Pass):
-    """Makes synchronous what has nothing to overlap with (`GpuConvertAsyncCollectivesToSync`); scheduled modules only."""
+    """Makes collectives synchronous that overlap with nothing (`GpuConvertAsyncCollectivesToSync`). Scheduled modules
+    only.
+    """
 
     name: ClassVar[str] = "gpu-convert-async-collectives-to-sync"
     summary: ClassVar[str] = "Makes collectives synchronous where nothing runs between start and done."
@@ -101,7 +103,7 @@ class ConvertAsyncCollectivesToSync(Pass):
     """XLA age to follow; empty: from the text, else the newest, which restores plain collectives."""
 
     def run(self, module: Module) -> PassResult:
-        """Changes the module."""
+        """Runs the pass on a module, which is modified in place. Raises ValueError if it is not scheduled."""
         decisions = _mark_all(module, age_for(module, self.age or None))
         return PassResult.of({"synchronous": sum(d.rule == SYNCHRONOUS for d in decisions)})
 
@@ -346,19 +348,19 @@ def _unwrap(start: Instruction, done: Instruction) -> None:
 
 
 def is_start(i: Instruction) -> bool:
-    """True if a collective starts here (`IsAsyncCollectiveStartOp`); of async-starts those that run one."""
+    """Returns True for the start of a collective (`IsAsyncCollectiveStartOp`), including an async-start that wraps one."""
     return i.opcode in STARTS and (i.opcode != "async-start" or _wraps_collective(i))
 
 
 def is_done(i: Instruction) -> bool:
-    """True if a collective ends here (`IsAsyncCollectiveDoneOp`)."""
+    """Returns True for the done of a collective (`IsAsyncCollectiveDoneOp`)."""
     if i.opcode == "async-done":
         return _wraps_collective(i)
     return i.opcode.endswith("-done") and f"{i.opcode[:-5]}-start" in STARTS
 
 
 def is_synchronous(i: Instruction) -> bool:
-    """True if a collective's configuration says that it does not overlap with anything (`IsGPUSyncCollective`)."""
+    """Returns True if a collective's backend config marks it as synchronous (`IsGPUSyncCollective`)."""
     config = i.backend_config
     if config is None:
         return False

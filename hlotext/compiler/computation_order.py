@@ -16,16 +16,18 @@ _SUNK = re.compile(r"\.sunk(?:\.\d+)?$")
 
 
 def number_of(name: str) -> int:
-    """The number at the end of a name, -1 without one; of two of a kind XLA made the one with the higher number later."""
+    """Returns the number at the end of a name; -1 if there is none. Of two names with one stem, XLA created the higher
+    later.
+    """
     number = _NUMBER.search(name)
     return int(number[1]) if number is not None else -1
 
 
 def in_creation_order(module: Module) -> list[Computation]:
-    """All computations in the order of `HloModule::computations()`; a text lists callees before callers.
+    """Returns all computations in the order of `HloModule::computations()`, which the text does not show.
 
-    What the program brought has its number. After it come the computations that passes put in the place of others, the last
-    of them those of `WhileLoopConstantSinking`, which goes from outer loops to inner ones.
+    Computations of the program are ordered by number. They are followed by those that passes created in place of
+    others, last those of `WhileLoopConstantSinking`, which visits outer loops first.
     """
     is_sunk = {c for c in module.computations if _SUNK.search(c.name)}
     sunk = {body: place for place, body in enumerate(_outside_in(module))} if is_sunk else {}

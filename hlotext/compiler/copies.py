@@ -29,9 +29,9 @@ from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination
 
 @attrs.frozen
 class CopyInsertion(Pass):
-    """Adds the copies that the program needs, and no others that XLA would not add (`CopyInsertion`).
+    """Inserts the copies that XLA would insert (`CopyInsertion`).
 
-    Adds copies generously, takes out again what turns out not to be needed, and adds those that results need.
+    Inserts copies generously, removes those that turn out to be unnecessary, and inserts those that results need.
     """
 
     name: ClassVar[str] = "copy-insertion"
@@ -45,7 +45,9 @@ class CopyInsertion(Pass):
     """XLA age to follow; empty: from the text, else the newest."""
 
     def run(self, module: Module) -> PassResult:
-        """Changes the module."""
+        """Runs the pass on a module, which is modified in place. Raises MemoryModelError if buffers cannot be
+        determined.
+        """
         before = sum(i.opcode == "copy" for i in module.instructions())
         _all_steps(module, platform_of(module, self.platform), age_for(module, self.age or None))
         return PassResult.of({"copies": abs(sum(i.opcode == "copy" for i in module.instructions()) - before)})
@@ -53,9 +55,10 @@ class CopyInsertion(Pass):
 
 @attrs.frozen
 class PostSchedulingCopies(Pass):
-    """Copy passes that GPU runs after scheduling, with the order of the schedule instead of dependences.
+    """Copy passes that GPU runs after scheduling, based on the schedule instead of dependencies.
 
-    `RunPostSchedulingCopyInsertion` of `xla/service/gpu/gpu_compiler.cc`, but for copies into memory of collectives.
+    Corresponds to `RunPostSchedulingCopyInsertion` in `xla/service/gpu/gpu_compiler.cc`, except for copies into
+    collective memory.
     """
 
     name: ClassVar[str] = "post-scheduling-copies"
@@ -65,7 +68,9 @@ class PostSchedulingCopies(Pass):
     """XLA age to follow; empty: from the text, else the newest."""
 
     def run(self, module: Module) -> PassResult:
-        """Changes the module."""
+        """Runs the pass on a module, which is modified in place. Raises MemoryModelError if buffers cannot be
+        determined.
+        """
         before = sum(i.opcode == "copy" for i in module.instructions())
         _after_schedule(module, age_for(module, self.age or None))
         return PassResult.of({"copies": abs(sum(i.opcode == "copy" for i in module.instructions()) - before)})
@@ -138,21 +143,30 @@ def copy_insertion(module: Module, platform: str | None = None, *, age: Age | No
 
 
 def adding_copies(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
-    """Step 1 alone: copies where values that must share memory might live at once. Raises MemoryModelError, ValueError."""
+    """Models step 1 alone: adds copies where values that must share memory may be live simultaneously.
+
+    Raises MemoryModelError if buffers cannot be determined, and ValueError if the platform or age is unknown.
+    """
     return _on_copy(
         module, lambda copy: add_copies(copy, platform_of(module, platform), age_for(module, age))
     )
 
 
 def removing_copies(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
-    """Step 2 alone: which copies go, and which stay for what. Raises MemoryModelError, ValueError."""
+    """Models step 2 alone: removes unnecessary copies, with the reason for each that is kept.
+
+    Raises MemoryModelError if buffers cannot be determined, and ValueError if the platform or age is unknown.
+    """
     return _on_copy(
         module, lambda copy: remove_copies(copy, platform_of(module, platform), age_for(module, age))
     )
 
 
 def special_copies(module: Module, platform: str | None = None) -> Outcome:
-    """Step 3 alone: copies of what is read-only, and of results that are one. Raises MemoryModelError."""
+    """Models step 3 alone: adds copies of read-only values that would be overwritten, and of results that share memory.
+
+    Raises MemoryModelError if buffers cannot be determined, and ValueError if the platform is unknown.
+    """
     return _on_copy(module, lambda copy: add_special_copies(copy, platform_of(module, platform)))
 
 
@@ -169,8 +183,9 @@ def post_scheduling_copies(module: Module, *, age: Age | None = None) -> Outcome
 def standing_copies(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
     """Explains the copies of a final module by the values that would be overwritten without them.
 
-    A copy that the passes would take out stands in the text all the same, so they have put it back: it has the reason for
-    which they would do so now. A copy without such a reason has no decision. Raises MemoryModelError, ValueError.
+    A copy that the passes would remove was reinserted by them, for the reason that they have now. A copy without such a
+    reason has no decision. Raises MemoryModelError if buffers cannot be determined, and ValueError if the platform or
+    age is unknown.
     """
     expect_module(module)
     backend, xla = platform_of(module, platform), age_for(module, age)

@@ -29,14 +29,14 @@ _GATHERS = frozenset({"all-gather", "reduce-scatter"})
 
 
 class CreationOrder:
-    """The order in which the instructions of a module were made."""
+    """The order in which XLA created the instructions of a module, as far as the text shows it."""
 
     def __init__(self, computations: list[Computation]) -> None:
         self._lows: dict[tuple[Computation, str], dict[Instruction, int]] = {}
         self._moved = self._first_moved(computations)
 
     def vector(self, computation: Computation) -> list[Instruction]:
-        """The instructions, oldest first; those of equal standing in the order of the text."""
+        """Returns the instructions of a computation, oldest first; ties are in text order."""
         last = {i for i in computation.instructions if self._is_late(i)}
         return [
             *(i for i in computation.instructions if i not in last),
@@ -134,12 +134,12 @@ class CreationOrder:
 
 
 def long_sizes(shape: Shape) -> list[int]:
-    """The sizes other than 1."""
+    """Returns the dimension sizes other than 1."""
     return [size for size in shape.dimensions if size != 1]
 
 
 def is_with_ones(few: tuple[int, ...], many: tuple[int, ...]) -> bool:
-    """True if sizes are others with some of 1 put between them.
+    """Returns True if the sizes `many` are `few` with additional sizes of 1.
 
     >>> is_with_ones((2, 3), (2, 1, 3)), is_with_ones((2, 1), (1, 2))
     (True, False)

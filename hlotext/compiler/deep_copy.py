@@ -22,7 +22,7 @@ Copies = Mapping[ShapeIndex, Instruction]
 
 
 class Copier:
-    """Makes copies in one module; every new instruction stands right behind what it reads."""
+    """Creates copies in a module, each directly after its operands."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -39,12 +39,14 @@ class Copier:
         return home.add(new, after, typed=False)
 
     def copy(self, i: Instruction) -> Instruction:
-        """A copy of one array."""
+        """Creates a copy of an array."""
         assert i.shape is not None
         return self._add("copy", (i,), i.shape)
 
     def copy_later(self, user: Instruction, numbers: Iterable[int]) -> Mapping[int, Instruction] | None:
-        """Copies of some operands of an instruction, which `put` puts before it; None where each is an edit of its own."""
+        """Creates copies of some operands of an instruction, inserted by `put`; returns None if each must be an edit of
+        its own.
+        """
         operands = user._operands
         if user._head.opcode in ROLES or not all(between.is_plain(self.module, operands[n]) for n in numbers):
             return None
@@ -55,7 +57,7 @@ class Copier:
         return copies
 
     def put(self) -> None:
-        """Puts the copies where they belong, before anything else is looked at or edited."""
+        """Inserts the pending copies. Call it before anything else is read or edited."""
         for home, wanted in self._waiting.items():
             between.insert(home, wanted)
         self._waiting.clear()
@@ -63,9 +65,10 @@ class Copier:
     def deep_copy(
         self, i: Instruction, chosen: Container[ShapeIndex] | None = None
     ) -> tuple[Instruction, dict[ShapeIndex, Instruction]]:
-        """The value with copies of the chosen arrays in their places, all where `chosen` is None; and these copies.
+        """Copies the chosen arrays of a value, or all if `chosen` is None, and returns the new value and the copies by
+        index.
 
-        The instruction itself where nothing is copied. Tokens are not.
+        Returns the instruction itself if nothing is copied. Tokens are not copied.
         """
         copies: dict[ShapeIndex, Instruction] = {}
         shape = i.shape
@@ -91,22 +94,22 @@ class Copier:
 
 
 def replace_use(user: Instruction, old: Instruction, new: Instruction) -> None:
-    """Makes a user read another value wherever it reads one (`ReplaceUseWith`)."""
+    """Replaces every operand `old` of a user with `new` (`ReplaceUseWith`)."""
     user.change(operands=[new if o is old else o for o in user.operands], typed=False)
 
 
 def replace_operands(user: Instruction, new: Mapping[int, Instruction]) -> None:
-    """Makes a user read other values at some operands."""
+    """Replaces operands of a user, by number."""
     if new:
         user.change(operands=[new.get(n, o) for n, o in enumerate(user.operands)], typed=False)
 
 
 def replace_root(home: Computation, root: Instruction) -> None:
-    """Makes an instruction the root."""
+    """Makes an instruction the root, without checking types."""
     set_root(home, root, typed=False)
 
 
 def add_control(before: Instruction, after: Instruction) -> None:
-    """Makes one instruction wait for another (`AddControlDependencyTo`)."""
+    """Adds a control dependency from `before` to `after` (`AddControlDependencyTo`)."""
     if before not in after.control_predecessors:
         set_control(after, (*after.control_predecessors, before))

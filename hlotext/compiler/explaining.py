@@ -248,7 +248,7 @@ def explain(
 def asked(
     before: Any, after: Any, name: str | None, *, platform: str | None, log: str, age: Age | None
 ) -> Explanation:
-    """The same, with the texts compared where that is read first: who asks the model alone does not need it."""
+    """Returns an explanation as `explain` does, but compares the modules only when the changes are first accessed."""
     old, new = module_of(before), module_of(after)
     known = platform or platform_of(old).value
     platform_of(old, known)
@@ -258,9 +258,7 @@ def asked(
 
 
 def previous(step: Step) -> Step:
-    """The step before a pass: what it was given. Dumps that were written while it ran are passed over, also those of
-    pipelines that it runs inside itself.
-    """
+    """Returns the step before a pass, its input. Dumps written while it ran, also by pipelines inside it, are skipped."""
     steps = step.compilation.steps
     index = step.index - 1
     if step.next_pass is None or step.name == START:
@@ -292,7 +290,9 @@ def _ask(
 
 
 def together(mine: hlo.Module, theirs: hlo.Module) -> Iterator[tuple[hlo.Instruction, hlo.Instruction]]:
-    """Pairs of operations at equal places of two modules: at the roots, and from there on as operands."""
+    """Yields pairs of operations at corresponding positions of two modules: the roots, then their operands,
+    recursively.
+    """
     seen: set[hlo.Instruction] = set()
     pending = [(mine.entry.root, theirs.entry.root)] if len(mine.entry) and len(theirs.entry) else []
     while pending:

@@ -23,7 +23,7 @@ from hlotext.rewrite.kit.edits import Editor
 
 @attrs.define(eq=False, repr=False)
 class Member:
-    """An instruction inside a fusion; its operands are other members, and nodes outside."""
+    """An instruction inside a fusion. Its operands are other members, or nodes outside."""
 
     origin: Instruction
     operands: list[Member | Node]
@@ -42,7 +42,7 @@ class Member:
 
 @attrs.define(eq=False, repr=False)
 class Body:
-    """Body of a fusion."""
+    """The body of a fusion."""
 
     root: Member
     kind: FusionKind
@@ -55,7 +55,7 @@ class Body:
     """False for one that the module had and that nothing was added to."""
 
     def in_order(self) -> Iterator[Member]:
-        """The members, operands first."""
+        """Yields the members, operands first."""
         done: set[Member] = set()
         for start in self.members:
             stack = [start]
@@ -75,7 +75,7 @@ class Body:
 
 @attrs.define(eq=False, repr=False)
 class Node:
-    """An instruction of the computation, or the fusion that stands in its place now."""
+    """An instruction of the computation, or the fusion that replaced it."""
 
     origin: Instruction
     place: int
@@ -89,17 +89,17 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The name of the instruction whose result it gives."""
+        """Name of the instruction whose result the node computes."""
         return self.origin.name
 
     @property
     def is_fusion(self) -> bool:
-        """True if it is a fusion now."""
+        """True if the node is a fusion by now."""
         return self.body is not None or self.origin.opcode == "fusion"
 
     @property
     def opcode(self) -> str:
-        """The opcode that it has now."""
+        """Current opcode."""
         return "fusion" if self.body is not None else self.origin.opcode
 
     @property
@@ -113,11 +113,11 @@ class Node:
         return list(self.body.operands) if self.body is not None else self.own
 
     def count(self, operand: Node) -> int:
-        """Number of times an operand is used."""
+        """Returns the number of times that the node uses an operand; 1 for a fusion."""
         return int(operand in self.body.operands) if self.body is not None else self.own.count(operand)
 
     def readers_of(self, operand: Node) -> int:
-        """Number of instructions that read an operand, counted inside for a fusion."""
+        """Returns the number of instructions that read an operand, counted inside a fusion."""
         if self.body is not None:
             return len(self.body.readers.get(operand, ()))
         callees = self.origin.called_computations if self.origin.opcode == "fusion" else ()
@@ -129,12 +129,12 @@ class Node:
 
     @property
     def is_root(self) -> bool:
-        """True if its result is the computation's."""
+        """True if the node computes the computation's result."""
         return self.origin.is_root
 
 
 class Graph:
-    """The instructions of one computation."""
+    """The instructions of one computation, as nodes to be fused."""
 
     def __init__(self, computation: Computation) -> None:
         self.computation = computation
@@ -147,13 +147,13 @@ class Graph:
         self._removed: list[Node] = []
 
     def of(self, instruction: Instruction) -> Node:
-        """The node of an instruction."""
+        """Returns the node of an instruction."""
         return self.nodes[instruction]
 
     # ---- forming fusions
 
     def open(self, node: Node, kind: FusionKind = FusionKind.LOOP) -> Body:
-        """The node's fusion body; for a node that is no fusion, a new body that holds only its instruction."""
+        """Returns the node's fusion body; for a node that is not a fusion, a new body with its instruction alone."""
         if node.body is not None:
             return node.body
         callees = node.origin.called_computations if node.origin.opcode == "fusion" else ()
@@ -199,9 +199,9 @@ class Graph:
         body.readers.setdefault(operand, {})[member] = None
 
     def fuse(self, producer: Node, consumer: Node, *, keep: bool = False) -> Member:
-        """Puts a copy of a producer into a consumer, which becomes a fusion if it is none.
+        """Fuses a copy of a producer into a consumer, which becomes a fusion if it is not one.
 
-        Takes the producer out if nothing uses it then, but with `keep` (`CloneAndAppendInstructionIntoCalledComputation`).
+        Removes the producer if it is then unused, unless `keep` (`CloneAndAppendInstructionIntoCalledComputation`).
         """
         body = self.open(consumer)
         body.is_new = True
@@ -220,9 +220,9 @@ class Graph:
         return member
 
     def merge(self, producer: Node, consumer: Node) -> None:
-        """Puts all that a fusion holds into a consumer (`HloFusionInstruction::MergeFusionInstruction`).
+        """Merges a fusion into a consumer (`HloFusionInstruction::MergeFusionInstruction`).
 
-        XLA takes it apart from the root back, so what is still to come stands among the operands for a while.
+        As in XLA, members are moved from the root backwards, so that the remaining ones are temporarily operands.
         """
         given = self.open(producer)
         body = self.open(consumer)
@@ -253,7 +253,7 @@ class Graph:
         self.drop_if_unused(producer)
 
     def drop_if_unused(self, node: Node) -> None:
-        """Takes a node out if nothing uses it and it is not the computation's result."""
+        """Removes a node if it is unused and not the computation's result."""
         if node.users or node.is_root or node.is_gone:
             return
         node.is_gone = True
@@ -264,7 +264,7 @@ class Graph:
     # ---- back into the module
 
     def commit(self, editor: Editor) -> int:
-        """Makes the fusions in the module; how many are new or have grown."""
+        """Creates the fusions in the module. Returns the number of new or enlarged fusions."""
         count = 0
         results: dict[Node, Instruction] = {}
         for node in self.nodes.values():

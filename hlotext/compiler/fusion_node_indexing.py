@@ -20,7 +20,7 @@ _OUTSIDE = None
 
 
 def same_place(a: Shape, b: Shape) -> bool:
-    """True if two shapes are equal but for the element type (`Shape::Equal().IgnoreElementType()`)."""
+    """Returns True if two shapes are equal except for the element type (`Shape::Equal().IgnoreElementType()`)."""
     if a.is_tuple or b.is_tuple:
         return a == b
     return (
@@ -29,7 +29,7 @@ def same_place(a: Shape, b: Shape) -> bool:
 
 
 class Duplication:
-    """The indices at which members and operands of one fusion are read."""
+    """The indices at which members and operands of a fusion are read, to count code duplication."""
 
     def __init__(self, body: Body) -> None:
         self._indexers: dict[Member | Node, set[Member | None]] = {body.root: {_OUTSIDE}}
@@ -47,22 +47,22 @@ class Duplication:
                 self._indexers.setdefault(operand, set()).add(member)
 
     def of(self, operand: Node) -> int:
-        """Number of times an operand's code would be emitted."""
+        """Returns how many times an operand's code would be emitted."""
         return sum(self._counts[reader] for reader in self._indexers.get(operand, ()))
 
     def is_too_high(self, producer: Node) -> bool:
-        """True if a producer may not come in (`CodeDuplicationTooHigh`); broadcasts always may."""
+        """Returns True if code duplication forbids fusing a producer (`CodeDuplicationTooHigh`); False for broadcasts."""
         if producer.opcode == "broadcast":
             return False
         count = self.of(producer)
         return count > MOST or (producer.opcode in ONCE and (count > 1 or readers(producer) > 1))
 
     def fused(self, producer: Node, member: Member) -> None:
-        """Counts a producer that was an operand, and is a member now (`UpdateEvaluationCache`)."""
+        """Updates the counts for an operand that became a member (`UpdateEvaluationCache`)."""
         self._indexers[member] = self._indexers.pop(producer, set())
         self._count(member)
 
 
 def readers(node: Node) -> int:
-    """Number of reads of a value, counting those inside fusions (`UserCount`)."""
+    """Returns the number of reads of a value, counting those inside fusions (`UserCount`)."""
     return sum(user.readers_of(node) for user in node.users)

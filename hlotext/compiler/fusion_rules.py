@@ -57,12 +57,12 @@ UNSUPPORTED_INSIDE = frozenset(
 
 
 def is_effective_scalar(shape: Shape) -> bool:
-    """True if an array has one element only (`ShapeUtil::IsEffectiveScalar`)."""
+    """Returns True if an array has a single element (`ShapeUtil::IsEffectiveScalar`)."""
     return shape.is_array and all(size == 1 for size in shape.dimensions)
 
 
 def is_expensive(i: Instruction) -> bool:
-    """True if an instruction should not be computed twice (`CpuInstructionFusion::IsExpensive`)."""
+    """Returns True if an instruction is too expensive to compute twice (`CpuInstructionFusion::IsExpensive`)."""
     opcode, shape = i.opcode, shape_of(i)
     if opcode in _CHEAP:
         return False
@@ -84,14 +84,14 @@ def _is_one_constant(i: Instruction) -> bool:
 
 
 def is_loop_fusible(node: Node, elementwise: Elementwise) -> bool:
-    """True if an instruction may be in a loop fusion (`CanBeLoopFused`)."""
+    """Returns True if a node may be in a loop fusion (`CanBeLoopFused`)."""
     if node.body is not None:
         return all(elementwise.everywhere(member.origin) for member in node.body.members)
     return node.opcode in MOVES or elementwise.everywhere(node.origin)
 
 
 def is_vector_dot(node: Node) -> bool:
-    """A dot of real numbers without batch that gives a vector or a scalar (`IsNonComplexNonBatchedMatrixVectorDot`)."""
+    """Returns True for a real dot without batch whose result has rank 0 or 1 (`IsNonComplexNonBatchedMatrixVectorDot`)."""
     if node.opcode != "dot" or node.body is not None:
         return False
     shape = node.shape
@@ -100,7 +100,7 @@ def is_vector_dot(node: Node) -> bool:
 
 
 def is_minor_concatenate(i: Instruction) -> bool:
-    """A concatenate along a long minor dimension, whose code would branch in the innermost loop."""
+    """Returns True for a concatenate along a long minor dimension, which would branch in the innermost loop."""
     shape = shape_of(i)
     if shape.rank <= 1:
         return False
@@ -110,7 +110,7 @@ def is_minor_concatenate(i: Instruction) -> bool:
 
 
 def element_bytes(shape: Shape) -> int:
-    """`ShapeUtil::ByteSizeOfElements`."""
+    """Returns the bytes of an array's elements without padding (`ShapeUtil::ByteSizeOfElements`)."""
     return layouts.unpadded_bytes(shape)
 
 
@@ -118,7 +118,9 @@ def element_bytes(shape: Shape) -> int:
 
 
 def reused_operands(i: Instruction, elementwise: Elementwise) -> set[Instruction]:
-    """The operands of which an instruction reads elements more than once (`HloInstruction::ReusesOperandElements`)."""
+    """Returns the operands whose elements an instruction reads more than once
+    (`HloInstruction::ReusesOperandElements`).
+    """
     return {operand for number, operand in enumerate(i.operands) if _reuses(i, number, elementwise)}
 
 
@@ -143,7 +145,7 @@ def _reuses(i: Instruction, number: int, elementwise: Elementwise) -> bool:
 
 
 def in_place_conflict(producer: Node, consumer: Node, elementwise: Elementwise) -> str | None:
-    """Why a producer that reads what a consumer overwrites must stay outside (`ShouldFuseInPlaceOp`); None: it need not."""
+    """Returns why a producer that reads what a consumer overwrites cannot be fused, or None (`ShouldFuseInPlaceOp`)."""
     body = consumer.body
     root: Node | Member = body.root if body is not None else consumer
     for target in _overwritten(consumer):
@@ -269,7 +271,7 @@ def _integer(i: Instruction) -> int | None:
 
 
 def is_output_fusible(producer: Node, consumer: Node) -> bool:
-    """True if an addition may be fused into the product that it takes (`CanBeOutputFused`)."""
+    """Returns True if an add may be fused into the dot that is its operand (`CanBeOutputFused`)."""
     return (
         consumer.opcode == "add"
         and is_vector_dot(producer)

@@ -18,7 +18,7 @@ table of who reaches whom. What would take more is kept whole."""
 
 
 class GloballyUnfusible:
-    """Finds what reads more than it writes and cannot go into all its users (`ComputeGloballyUnfusible`)."""
+    """Finds nodes that read more than they write and cannot be fused into all users (`ComputeGloballyUnfusible`)."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class GloballyUnfusible:
         self._steps = 1_000_000 + MOST_STEPS * len(graph.nodes)
 
     def nodes(self) -> dict[Node, str]:
-        """The nodes, each with the reason."""
+        """Returns the nodes, each with the reason."""
         for node in reversed(self._graph.nodes.values()):
             if _is_at_most_unary(node) or _read_elements(node) <= _elements(node.shape):
                 continue
@@ -99,9 +99,9 @@ class GloballyUnfusible:
 
 
 def shifted_by_its_maximum(node: Node, elementwise: Elementwise) -> Node | None:
-    """The maximum of an elementwise value that is taken from it before an exponential, as in a softmax; None: there is none.
+    """Returns the maximum that is subtracted from an elementwise value before an exponential, as in softmax, or None.
 
-    `IsCoupledReductionShiftExpProducer`; only the first maximum is looked at.
+    Corresponds to `IsCoupledReductionShiftExpProducer`; only the first maximum is considered.
     """
     if node.is_fusion or not elementwise.everywhere(node.origin):
         return None

@@ -20,7 +20,7 @@ _BANKS, _BANK_BITS = 32, 32
 
 
 def is_input_fusible(i: Instruction) -> bool:
-    """True if a single operation has an emitter of its own (`IsInputFusible`)."""
+    """Returns True if an operation has an emitter of its own (`IsInputFusible`)."""
     return i.opcode == "scatter" or is_fast_reduction(i) or is_tiled_transpose(i)
 
 
@@ -28,7 +28,7 @@ def is_input_fusible(i: Instruction) -> bool:
 
 
 def is_fast_reduction(i: Instruction) -> bool:
-    """True if a reduction is over adjacent dimensions, and large enough (`IsReductionFromOrToContiguousDimensions`)."""
+    """Returns True for a large reduction over adjacent dimensions (`IsReductionFromOrToContiguousDimensions`)."""
     if i.opcode != "reduce" or not i.operands or i.operands[0].shape is None:
         return False
     kind = reductions.kind_of(i.operands[0].shape, tuple(i.attributes.get("dimensions", ())))
@@ -39,10 +39,10 @@ def is_fast_reduction(i: Instruction) -> bool:
 
 
 def is_tiled_transpose(i: Instruction) -> bool:
-    """True if a transpose goes through shared memory (`GetDescriptionForTiledTransposeEmitter`).
+    """Returns True if a transpose is tiled through shared memory (`GetDescriptionForTiledTransposeEmitter`).
 
-    Layouts must be descending. Transposes of elements below 32 bits that are packed (`CanEmitPackedTranspose`) are larger
-    than the limits here anyway, but for a few shapes, which are taken for loops.
+    Layouts must be descending. Packed transposes of elements below 32 bits (`CanEmitPackedTranspose`) exceed these
+    limits anyway, except for a few shapes, which are treated as loops.
     """
     if i.opcode != "transpose" or not i.operands or i.shape is None or i.operands[0].shape is None:
         return False
@@ -69,9 +69,9 @@ def is_tiled_transpose(i: Instruction) -> bool:
 
 
 def normalized(source: Shape, permutation: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Sizes of the result and the permutation, without dimensions of size 1 and with those joined that stay together.
+    """Returns the result sizes and permutation of a transpose, with adjacent dimensions merged and sizes of 1 dropped.
 
-    `GetNormalizedLogicalTransposeShape`.
+    Corresponds to `GetNormalizedLogicalTransposeShape`.
     """
     real = [d for d in permutation if source.dimensions[d] != 1]
     rank_of = {d: n for n, d in enumerate(sorted(real))}

@@ -21,11 +21,11 @@ class CpuBackend:
     """The constraints of `CpuLayoutAssignment::AddBackendConstraints`."""
 
     def reduces_rows(self, reduce: Instruction) -> bool:
-        """Never on CPU."""
+        """Returns False: the CPU compiler has no such preference."""
         return False
 
     def constrain(self, engine: ConstraintSolver, interface: Interface) -> None:
-        """Every operand row-major, but for what can or must lie otherwise."""
+        """Constrains operands to row-major order, except where another order is allowed or required."""
         columns: dict[Instruction, bool] = {}
         for i in engine.vector(interface.computation):
             shape = shape_of(i)

@@ -55,17 +55,17 @@ CONSTRAINED_COLLECTIVES = "constrain_layout"
 
 
 class Backend(Protocol):
-    """Rules of one compiler beyond the common ones."""
+    """Interface of backend-specific layout rules."""
 
     def constrain(self, engine: ConstraintSolver, interface: Interface) -> None:
-        """Demands the layouts that operations of the backend need (`AddBackendConstraints`)."""
+        """Adds the layout constraints of the backend's operations (`AddBackendConstraints`)."""
 
     def reduces_rows(self, reduce: Instruction) -> bool:
-        """True if a reduction should run along its minor dimensions (`PropagateReductionLayoutToOperand`)."""
+        """Returns True if a reduction should reduce minor dimensions (`PropagateReductionLayoutToOperand`)."""
 
 
 class ConstraintSolver:
-    """Constraints of one module."""
+    """Solves the layout constraints of one module."""
 
     def __init__(self, module: Module, computations: list[Computation], backend: Backend) -> None:
         self._module = module
@@ -89,7 +89,7 @@ class ConstraintSolver:
             self._buffers.setdefault(buffer.instruction.computation, []).append(buffer)
 
     def run(self) -> None:
-        """Finds the layout of every array."""
+        """Determines the layout of every array."""
         entry = self._module.entry
         given = self._module.attributes.get("entry_computation_layout")
         self.interfaces[entry] = _entry_interface(entry, given)
@@ -100,7 +100,7 @@ class ConstraintSolver:
             self.priority += 1
 
     def interface(self, computation: Computation) -> Interface:
-        """Known layouts of a computation's parameters and result."""
+        """Returns the known layouts of a computation's parameters and result."""
         if computation not in self.interfaces:
             parameters = [default_orders(shape_of(p)) for p in computation.parameters]
             result = default_orders(shape_of(computation.root))
@@ -108,11 +108,11 @@ class ConstraintSolver:
         return self.interfaces[computation]
 
     def vector(self, computation: Computation) -> list[Instruction]:
-        """The instructions in the order in which XLA keeps them, as far as the text tells."""
+        """Returns the instructions in XLA's internal order, as far as the text shows it."""
         return self._ages.vector(computation)
 
     def order(self, i: Instruction, index: Index = ()) -> Order:
-        """The order that was found for an array (`InferArrayLayout`)."""
+        """Returns the dimension order chosen for an array (`InferArrayLayout`)."""
         constraint = self.sources.of(i)[index].constraint
         assert constraint is not None
         return constraint.order
@@ -149,7 +149,7 @@ class ConstraintSolver:
     def set_buffer(
         self, order: Order, buffer: Buffer, mandatory: bool, dfs: bool, priority: int, because: str
     ) -> None:
-        """Wants an array in an order (`SetBufferLayout`)."""
+        """Adds a constraint on an array (`SetBufferLayout`)."""
         self._open.discard(buffer)
         known = buffer.constraint
         if known is None:
@@ -168,7 +168,7 @@ class ConstraintSolver:
         self, orders: Orders, i: Instruction, number: int, because: str, *, mandatory: bool = True, dfs: bool = True,
         priority: int | None = None,
     ) -> None:  # fmt: skip
-        """Wants an operand in an order (`SetOperandLayout`)."""
+        """Adds a constraint on an operand (`SetOperandLayout`)."""
         shape = shape_of(i.operands[number])
         if shape.is_array and not shape.rank:
             return
@@ -194,7 +194,7 @@ class ConstraintSolver:
     def set_instruction(
         self, orders: Orders, i: Instruction, because: str, *, mandatory: bool = True, dfs: bool = True,
     ) -> None:  # fmt: skip
-        """Wants a result in an order, and operands too where the instruction keeps layouts (`SetInstructionLayout`)."""
+        """Adds a constraint on a result, and on operands if the opcode keeps layouts (`SetInstructionLayout`)."""
         for index, buffer in self.sources.of(i).items():
             if index in orders:
                 self.set_buffer(orders[index], buffer, mandatory, dfs, self.priority, because)
@@ -513,7 +513,7 @@ class ConstraintSolver:
     # ---- layouts that make operations cheap
 
     def operand_order(self, order: Order, i: Instruction, number: int) -> Order | None:
-        """The operand's order that fits a result's best (`ChooseOperandLayoutFromOutputLayout`); None: any will do."""
+        """Returns the operand's best order for a result's (`ChooseOperandLayoutFromOutputLayout`); None if any will do."""
         operand, shape = shape_of(i.operands[number]), shape_of(i)
         if i.opcode == "reshape":
             return _aligned(shape, order, operand)
@@ -527,7 +527,9 @@ class ConstraintSolver:
         return None
 
     def result_order(self, order: Order, i: Instruction, number: int) -> Order | None:
-        """The result's order that fits an operand's best (`ChooseOutputLayoutFromOperandLayout`); None: any will do."""
+        """Returns the result's best order for an operand's (`ChooseOutputLayoutFromOperandLayout`); None if any will
+        do.
+        """
         if i.opcode == "reshape":
             return _aligned(shape_of(i.operands[number]), order, shape_of(i))
         if i.opcode == "transpose":

@@ -43,7 +43,7 @@ def layout_assignment(module: Module, platform: str = "cpu") -> Outcome:
 
 @attrs.frozen
 class CpuLayoutAssignment(Pass):
-    """Gives every array the layout that XLA's CPU compiler gives it, with copies where operands lie otherwise.
+    """Assigns layouts as XLA's CPU compiler does, with copies where an operand has another layout.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[8,4]{1,0} parameter(0)  t = f32[4,8]{1,0} transpose(x), dimensions={1,0}"

@@ -35,7 +35,7 @@ MOST_CHANGES = 2
 
 @attrs.define(eq=False, repr=False)
 class Buffer:
-    """An array that an instruction makes."""
+    """An array that an instruction defines."""
 
     instruction: Instruction
     index: Index
@@ -49,7 +49,7 @@ class Buffer:
 
 @attrs.define(eq=False, repr=False)
 class BufferConstraint:
-    """Layout constraint on an array."""
+    """A layout constraint on an array."""
 
     buffer: Buffer
     order: Order
@@ -62,7 +62,7 @@ class BufferConstraint:
 
 @attrs.define(eq=False, repr=False)
 class OperandConstraint:
-    """Layout constraint of an instruction on an operand."""
+    """A layout constraint of an instruction on an operand."""
 
     instruction: Instruction
     number: int
@@ -79,13 +79,13 @@ class OperandConstraint:
 
     @property
     def order(self) -> Order:
-        """The order of an operand that is an array."""
+        """The dimension order required of an array operand."""
         return self.orders[()]
 
 
 @attrs.define(eq=False, repr=False)
 class Interface:
-    """Layouts of a computation's parameters and result, as its callers see them."""
+    """Layouts of a computation's parameters and result, as seen by its callers."""
 
     computation: Computation
     parameters: list[Orders]
@@ -108,27 +108,27 @@ Constraint = BufferConstraint | OperandConstraint | Interface
 
 
 def order_of(shape: Shape) -> Order:
-    """The order of an array, the descending one where the text has none."""
+    """Returns the dimension order of an array, or the descending one if it has no layout."""
     return shape.layout.minor_to_major if shape.layout is not None else descending(shape.rank)
 
 
 def orders_of(shape: Shape) -> Orders:
-    """The orders of all arrays of a shape."""
+    """Returns the dimension orders of all arrays of a shape, by index."""
     return {index: order_of(leaf) for index, leaf in arrays_of(shape)}
 
 
 def default_orders(shape: Shape) -> Orders:
-    """Row-major orders of all arrays of a shape."""
+    """Returns the descending order of all arrays of a shape, by index."""
     return {index: descending(leaf.rank) for index, leaf in arrays_of(shape)}
 
 
 def with_orders(shape: Shape, orders: Orders) -> Shape:
-    """A shape whose arrays lie in these orders."""
+    """Returns the shape with these dimension orders."""
     return with_layouts(shape, {index: Layout(order) for index, order in orders.items()})
 
 
 def with_layouts(shape: Shape, given: Mapping[Index, Layout | None], index: Index = ()) -> Shape:
-    """A shape whose arrays have these layouts."""
+    """Returns the shape with these layouts."""
     if shape.is_tuple:
         parts = tuple(with_layouts(part, given, (*index, n)) for n, part in enumerate(shape.tuple_shapes))
         return shape if parts == shape.tuple_shapes else Shape.tuple(parts)
@@ -137,7 +137,7 @@ def with_layouts(shape: Shape, given: Mapping[Index, Layout | None], index: Inde
 
 
 def without(order: Order, deleted: tuple[int, ...]) -> Order:
-    """The order when dimensions are gone (`LayoutUtil::DeleteDimension`)."""
+    """Returns the order after deleting dimensions (`LayoutUtil::DeleteDimension`)."""
     gone = frozenset(deleted)
     kept = sorted(d for d in order if d not in gone)
     places = {d: n for n, d in enumerate(kept)}
@@ -145,7 +145,7 @@ def without(order: Order, deleted: tuple[int, ...]) -> Order:
 
 
 def at_most_rank_1(shape: Shape) -> bool:
-    """True if all arrays have one dimension at most (`IsAtMostRank1`)."""
+    """Returns True if all arrays of a shape have at most one dimension (`IsAtMostRank1`)."""
     return all(leaf.rank <= 1 for _, leaf in arrays_of(shape))
 
 
@@ -153,7 +153,7 @@ def at_most_rank_1(shape: Shape) -> bool:
 
 
 class Sources:
-    """The buffer behind every array of every instruction."""
+    """The buffer of every array of every instruction."""
 
     def __init__(self, module: Module, computations: list[Computation]) -> None:
         self.buffers: list[Buffer] = []
@@ -163,22 +163,22 @@ class Sources:
                 self.add(i)
 
     def add(self, i: Instruction) -> None:
-        """Finds the buffers of an instruction whose operands are known."""
+        """Determines the buffers of an instruction, whose operands have been added."""
         found = self._of[i] = self._find(i)
         if shape_of(i).is_array and () in found:
             found[()].aliases.append(i)
 
     def of(self, i: Instruction) -> dict[Index, Buffer]:
-        """The buffers by index."""
+        """Returns the buffers of an instruction, by index."""
         return self._of[i]
 
     def is_own(self, i: Instruction, index: Index) -> bool:
-        """True if an instruction makes the array there."""
+        """Returns True if an instruction defines the array at an index."""
         buffer = self._of[i].get(index)
         return buffer is not None and buffer.instruction is i
 
     def is_handed_on(self, i: Instruction, number: int) -> bool:
-        """True if a part of an operand is a part of the result (`AnyOperandBufferForwarded`)."""
+        """Returns True if a buffer of an operand is also one of the result (`AnyOperandBufferForwarded`)."""
         if i.opcode not in _MAY_HAND_ON:
             return False
         if i.opcode != "copy":
@@ -215,6 +215,6 @@ _MAY_HAND_ON = HANDED_ON | traits.TUPLES | {"copy"}
 
 
 def aliases_of(i: Instruction) -> tuple[OutputOperandAlias, ...]:
-    """Results of a custom call or fusion that share memory with operands, by its attribute."""
+    """Returns the aliases of a custom call's or fusion's result to operands, from its attribute."""
     said = i.attributes.get("output_to_operand_aliasing")
     return said.aliases if isinstance(said, OutputToOperandAliasing) else ()

@@ -43,7 +43,7 @@ MOST_PAIRS = 1_000_000
 
 @attrs.define(eq=False)
 class RegionEntry:
-    """An instruction of a region."""
+    """An instruction of a live range region."""
 
     instruction: Instruction
     writes: bool = False
@@ -53,7 +53,7 @@ class RegionEntry:
 
 
 class LiveRangeRegion:
-    """The instructions that write or read the values of a row, by computation (`LiveRangeRegions`)."""
+    """The instructions that define or use the values of a list, by computation (`LiveRangeRegions`)."""
 
     def __init__(self) -> None:
         self.by_computation: dict[Computation, dict[Instruction, RegionEntry]] = {}
@@ -72,11 +72,11 @@ class LiveRangeRegion:
         return entry
 
     def define(self, i: Instruction) -> None:
-        """Notes an instruction that writes a value."""
+        """Records an instruction that defines a value."""
         self._entry(i).writes = True
 
     def use(self, i: Instruction, writer: Instruction) -> None:
-        """Notes an instruction that reads a value."""
+        """Records an instruction that uses a value."""
         self._entry(i).reads = writer
 
     def __contains__(self, i: Instruction) -> bool:
@@ -88,7 +88,7 @@ class LiveRangeRegion:
 
 @attrs.define
 class RelativeLocation:
-    """Where a region runs, seen from another (`Relation`)."""
+    """Runtime order of a region relative to another (`Relation`)."""
 
     orders: list[int] = attrs.field(factory=list)
     intercepts: bool = False
@@ -96,11 +96,11 @@ class RelativeLocation:
 
     @property
     def overlaps(self) -> bool:
-        """`RuntimeOrderOverlap`."""
+        """True if the regions may overlap at run time (`RuntimeOrderOverlap`)."""
         return any(order >= UNORDERED for order in self.orders)
 
     def add(self, other: RelativeLocation) -> None:
-        """Takes in what was found for another instruction (`UnionRelationFromDifferentSource`)."""
+        """Adds the relation of another instruction (`UnionRelationFromDifferentSource`)."""
         if not other.orders:
             return
         self.intercepts |= other.intercepts
@@ -113,7 +113,7 @@ class RelativeLocation:
 
 
 class RegionComparison:
-    """Compares two regions; what it assumes about the order becomes control dependencies."""
+    """Compares two regions. Its assumptions about order are turned into control dependencies."""
 
     def __init__(self, ordering: Ordering, pairs: InPlacePairs) -> None:
         self.ordering, self.pairs = ordering, pairs
@@ -122,7 +122,10 @@ class RegionComparison:
         self._forced: dict[Instruction, list[Instruction]] = {}
 
     def interfere(self, source: LiveRangeRegion, result: LiveRangeRegion, where: int) -> bool:
-        """True if the values of the rows live at once (`ValuesInterfere`). Adds control dependencies where they do not."""
+        """Returns True if the values of two lists are live simultaneously (`ValuesInterfere`).
+
+        Otherwise adds the control dependencies that were assumed.
+        """
         if len(source) * len(result) > MOST_PAIRS:
             return True
         home = self._schedule_of_both(source, result)

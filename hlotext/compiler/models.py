@@ -53,7 +53,7 @@ MODELS: dict[tuple[str, str | None], Model] = {
 
 
 def model_of(name: str, platform: str | None) -> Model | None:
-    """The model of a pass on a platform; None if there is none.
+    """Returns the model of a pass on a platform, or None if there is none.
 
     >>> model_of("fusion", "cpu") is not None, model_of("fusion", "tpu")
     (True, None)

@@ -25,7 +25,7 @@ _ASYNC = traits.GENERIC_ASYNC
 
 
 class Relation(Enum):
-    """When one instruction runs, seen from another (`ExecutionConstraint`)."""
+    """Execution order of one instruction relative to another (`ExecutionConstraint`)."""
 
     SAME = "same"
     BEFORE = "before start"
@@ -37,7 +37,7 @@ class Relation(Enum):
 
 
 class Ordering:
-    """The order of a module's instructions, as it was when this was made."""
+    """The execution order of a module's instructions at the time of construction."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -63,7 +63,7 @@ class Ordering:
     # ---- computations in each other
 
     def chain(self, computation: Computation) -> tuple[Computation, ...]:
-        """A computation and those that it runs inside of, innermost first."""
+        """Returns a computation and those that contain its calls, innermost first."""
         known = self._above.get(computation)
         if known is None:
             found = [computation]
@@ -77,11 +77,11 @@ class Ordering:
         return known
 
     def is_nested(self, i: Instruction, computation: Computation) -> bool:
-        """True if an instruction runs inside of a computation (`InstructionIsNestedIn`)."""
+        """Returns True if an instruction executes inside a computation (`InstructionIsNestedIn`)."""
         return i.computation is not None and computation in self.chain(i.computation)
 
     def ancestors(self, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction] | None:
-        """Ancestors of both in one computation (`NearestAncestorsInSameComputation`)."""
+        """Returns the ancestors of both instructions in one computation, or None (`NearestAncestorsInSameComputation`)."""
         if a.computation is b.computation:
             return a, b
         assert a.computation is not None
@@ -93,7 +93,7 @@ class Ordering:
         return None
 
     def within(self, i: Instruction, computation: Computation) -> Instruction | None:
-        """The instruction of a computation that is, or runs, another; None if none does."""
+        """Returns the instruction of a computation that is, or calls, the given one; None if none does."""
         home = i._computation
         if home is computation:
             return i
@@ -113,7 +113,7 @@ class Ordering:
     # ---- in one computation
 
     def runs_before(self, a: Instruction, b: Instruction) -> bool:
-        """True if one runs before another of its computation (`ExecutesBeforeInSameComputation`)."""
+        """Returns True if `a` executes before `b` of the same computation (`ExecutesBeforeInSameComputation`)."""
         home = a._computation
         if a is b or home is None:
             return False
@@ -133,9 +133,9 @@ class Ordering:
         *,
         may_be_one: bool = False,
     ) -> bool:
-        """True if what runs each of some instructions in a computation runs before another of this one.
+        """Returns True if the ancestors, in `level`, of all these instructions execute before that of `target`.
 
-        `may_be_one`: or is that.
+        With `may_be_one`, an ancestor may also be that of `target`.
         """
         order, root = level.order.positions if self.is_sequential else None, level.root
         limit = order[target] if order is not None else 0
@@ -172,7 +172,7 @@ class Ordering:
         return known
 
     def add_path(self, before: Instruction, after: Instruction) -> None:
-        """Takes a new control dependency into account."""
+        """Updates the order for a new control dependency."""
         self.has_its_paths = False
         assert after.computation is not None
         place, reach = self._paths(after.computation)
@@ -185,14 +185,14 @@ class Ordering:
                 pending += (*i.users, *i.control_successors)
 
     def prepare(self, computation: Computation) -> None:
-        """Looks at the paths of a computation as it is now; later edits do not count."""
+        """Computes the paths of a computation now; later edits are ignored."""
         if not self.is_sequential:
             self._paths(computation)
 
     # ---- anywhere
 
     def relation(self, a: Instruction, b: Instruction) -> Relation:
-        """When `a` runs, seen from `b` (`GetExecutionConstraint`)."""
+        """Returns when `a` executes relative to `b` (`GetExecutionConstraint`)."""
         if a is b or _wraps(a, b) or _wraps(b, a):
             return Relation.SAME
         found = self.ancestors(a, b)
@@ -220,15 +220,15 @@ class Ordering:
         return Relation.UNORDERED
 
     def runs_before_anywhere(self, a: Instruction, b: Instruction) -> bool:
-        """True if one certainly runs before another ends, or is what runs it."""
+        """Returns True if `a` is known to execute before `b` ends, or calls it."""
         return self.relation(a, b) in (Relation.BEFORE, Relation.BEFORE_END, Relation.SAME)
 
     def executes_before(self, a: Instruction, b: Instruction) -> bool:
-        """`ExecutesBefore`."""
+        """Returns True if `a` is known to execute before `b` (`ExecutesBefore`)."""
         return self.relation(a, b) in (Relation.BEFORE, Relation.BEFORE_END, Relation.EXCLUSIVE_BEFORE)
 
     def is_defined_before(self, a: Value, b: Value) -> bool:
-        """True if a value is there before another is written (`IsDefinedBefore`), with the places where phis begin."""
+        """Returns True if a value is defined before another one (`IsDefinedBefore`), considering where phis start."""
         first, second = _writer(a), _writer(b)
         entry = self.module.entry
         if second.opcode == "parameter" and second.computation is entry:
@@ -265,7 +265,7 @@ def _writer(value: Value) -> Instruction:
 
 
 class UsesBefore:
-    """Decides if all uses of a value precede another's definition (`UsesBeforeValueDefinition`)."""
+    """Decides if all uses of a value precede another value's definition (`UsesBeforeValueDefinition`)."""
 
     def __init__(self, ordering: Ordering, flow: Dataflow, sharing: Sharing, age: XlaAge) -> None:
         self.ordering, self.flow, self.sharing = ordering, flow, sharing
@@ -273,7 +273,9 @@ class UsesBefore:
         """True if it makes no difference which branch forwards its argument."""
 
     def late_use(self, uses: list[Use], value: Value, known: int = 0) -> Use | None:
-        """The first use that is not before the value is written; None if all are. Of so many it is known that they are."""
+        """Returns the first use that does not precede the value's definition, or None; the first `known` uses are not
+        checked.
+        """
         self._in_other_branch = False
         self._escapes = False
         for use in itertools.islice(uses, known, None):
@@ -344,9 +346,9 @@ class UsesBefore:
 
 
 def instruction_ids(module: Module) -> dict[Instruction, int]:
-    """A number for each instruction: parameters first, what is called before its caller (`assign_ids_dfs`).
+    """Numbers the instructions: parameters first, callees before callers (`assign_ids_dfs`).
 
-    The bodies of fusions that call nothing, whose instructions nobody asks for, have none.
+    Fusion bodies without calls are not numbered, since their order does not matter.
     """
     found: dict[Instruction, int] = {}
     seen: set[Computation] = set()

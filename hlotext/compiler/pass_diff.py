@@ -32,7 +32,7 @@ _HEADER_LEFT_OUT = frozenset({"stack_frames", "file_names", "function_names", "f
 
 
 class PassDiff:
-    """The books of one step."""
+    """Changes of the operations of a module by one step."""
 
     def __init__(self, before: hlo.Module, after: hlo.Module, pass_name: str = "") -> None:
         self.before, self.after = before, after
@@ -220,7 +220,7 @@ class PassDiff:
             )
 
     def adds_up(self) -> bool:
-        """True if the changes make of the operations before, opcode by opcode, those after."""
+        """Returns True if the changes account for the difference in the number of operations of every opcode."""
         counts = Counter(i.opcode for i in self.before.instructions())
         for change in self.changes:
             if change.kind == ADDED:

@@ -38,7 +38,7 @@ Viewer = Callable[[PassDiff, str], Iterator[View]]
 
 
 def views_of(name: str | None, accounting: PassDiff, platform: str) -> Iterator[View]:
-    """The views that tell something about a pass of that name."""
+    """Yields the views that apply to a pass with this name."""
     for expression, viewer in _VIEWERS:
         if name is not None and re.fullmatch(expression, name):
             yield from viewer(accounting, platform)
@@ -49,7 +49,7 @@ def views_of(name: str | None, accounting: PassDiff, platform: str) -> Iterator[
 
 @attrs.frozen
 class Clone:
-    """An operation that is computed once more."""
+    """An operation that is computed again."""
 
     clone: hlo.Instruction
     original: hlo.Instruction | None
@@ -134,7 +134,7 @@ def _peaks(accounting: PassDiff, platform: str) -> Iterator[str]:
 
 @attrs.frozen
 class OverlapChange:
-    """Operations between the start of an asynchronous operation and its done."""
+    """Number of operations between a start and its done, before and after a pass."""
 
     start: hlo.Instruction
     """In the module after."""

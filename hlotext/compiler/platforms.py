@@ -20,7 +20,10 @@ _GPU_FUSION = re.compile(r"(loop|input)_[a-z_\-]*fusion\b|gemm_fusion")
 
 
 def platform_of(module: Module, platform: str | Backend | None = None) -> Backend:
-    """The platform: the one that is named, else what the text shows; CPU where nothing does. Raises ValueError."""
+    """Returns the given platform, or else the one that the text shows, or CPU if it shows none.
+
+    Raises ValueError for an unknown platform.
+    """
     if isinstance(platform, Backend):
         return platform
     if platform:

@@ -43,7 +43,7 @@ _NOT_FUSED_IN = frozenset(OPCODES) - traits.CALLEE_ON_SAME_THREAD
 
 @attrs.frozen(kw_only=True)
 class LogEntry:
-    """One entry of the log."""
+    """An entry of the log."""
 
     kind: str
     """"fusion", "update_priority" or "producer_ineligible"."""
@@ -58,7 +58,7 @@ class LogEntry:
 
 
 def read_steps(log: str) -> tuple[LogEntry, ...]:
-    """The steps of a log, in order. Raises textproto.TextProtoError.
+    """Parses a log, and returns its entries in order. Raises textproto.TextProtoError if it is invalid.
 
     >>> log = 'fusion_steps { producer_ineligible { producer_name: "dot.3" reason: "the producer is not fusible" } }'
     >>> read_steps(log)[0].reason

@@ -56,10 +56,10 @@ _MOST_PAIRS = 1_000_000
 
 @attrs.frozen
 class RemovingCopies(Pass):
-    """Step 2 of copy insertion: takes out copies whose source and result can share memory.
+    """Step 2 of copy insertion: removes copies whose source and result can share memory.
 
-    By dependencies, or by the schedule where the module has one. The copies themselves stay, without users, as in XLA's dumps
-    of this step; `dce` takes them out.
+    Based on dependencies, or on the schedule if the module has one. The copies are left without users, as in XLA's
+    dumps of this step; `dce` removes them.
     """
 
     name: ClassVar[str] = "copy-insertion-removing"
@@ -73,30 +73,30 @@ class RemovingCopies(Pass):
     """XLA age to follow; empty: from the text, else the newest."""
 
     def run(self, module: Module) -> PassResult:
-        """Changes the module."""
+        """Runs the pass on a module, which is modified in place."""
         age = age_for(module, self.age or None)
         decisions = remove_copies(module, platform_of(module, self.platform), age)
         return PassResult.of({"removed": sum(d.rule == REMOVED for d in decisions)})
 
 
 def rules_of(platform: Backend) -> platforms.Platform:
-    """Memory rules of a platform; for TPU those of the assumed chip if the text does not name one."""
+    """Returns the memory rules of a platform; for TPU, those of the assumed chip if the text does not identify one."""
     if platform is Backend.TPU:
         return platforms.tpu(CHIPS[ASSUMED_TPU])
     return platforms.GPU if platform is Backend.GPU else platforms.CPU
 
 
 def sharing_of(flow: Dataflow, platform: Backend, pairs: InPlacePairs) -> Sharing:
-    """Sharing rules of a platform."""
+    """Returns the buffer sharing rules of a platform."""
     return Sharing(flow, pairs, rules_of(platform).hint)
 
 
 def remove_copies(
     module: Module, platform: Backend, age: XlaAge, pairs: InPlacePairs | None = None
 ) -> list[Decision]:
-    """Takes the copies of the module itself out of use; a decision for each copy. Raises MemoryModelError, ValueError.
+    """Removes the uses of unnecessary copies in place, and returns a decision for each copy.
 
-    `pairs` are those of the module, where something else asks for them too.
+    `pairs` are the in-place pairs of the module, if known. Raises MemoryModelError if buffers cannot be determined.
     """
     remover = _Remover(module, platform, age, pairs or in_place_pairs(platform))
     reasons: dict[Instruction, Decision] = {}

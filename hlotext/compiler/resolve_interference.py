@@ -37,10 +37,10 @@ _NOT_COPIED = (traits.TRANSFERS & traits.STARTS) | {"copy-start"}
 
 @attrs.frozen
 class ResolveInterference(Pass):
-    """Step 1 of copy insertion: copies around loops, conditionals, operations in place and donated arguments.
+    """Step 1 of copy insertion: adds copies around loops, conditionals, in-place operations and donated arguments.
 
-    Most of them are taken out again by `copy-insertion-removing`. `platform` says which operations are in place; without
-    it the text tells.
+    `copy-insertion-removing` removes most of them again. `platform` determines which operations are in place; if empty,
+    it is detected from the text.
     """
 
     name: ClassVar[str] = "copy-insertion-adding"
@@ -54,18 +54,20 @@ class ResolveInterference(Pass):
     """XLA age to follow; empty: from the text, else the newest, which adds none that nothing reads."""
 
     def run(self, module: Module) -> PassResult:
-        """Changes the module."""
+        """Runs the pass on a module, which is modified in place."""
         age = age_for(module, self.age or None)
         return PassResult.of({"copies": len(add_copies(module, platform_of(module, self.platform), age))})
 
 
 def in_place_pairs(platform: Backend) -> InPlacePairs:
-    """Operands that each platform's operations overwrite (`AliasInfo`)."""
+    """Returns the in-place operands of a platform's operations (`AliasInfo`)."""
     return InPlacePairs(GPU_NO_OPS if platform is Backend.GPU else NO_OPS)
 
 
 def add_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decision]:
-    """Adds the copies to the module itself; a decision for each. Raises MemoryModelError."""
+    """Adds the copies in place, and returns a decision for each. Raises MemoryModelError if buffers cannot be
+    determined.
+    """
     adder = _Adder(module, analyse(module, with_uses=False), in_place_pairs(platform))
     for computation in nonfusion_computations(module):
         if not any(caller.opcode == "async-start" for caller in computation.callers):
@@ -78,7 +80,7 @@ def add_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decision]
 
 
 def tidy(module: Module, age: XlaAge) -> None:
-    """Takes out the tuples that copies of tuples leave behind, as XLA does after each step that adds copies."""
+    """Removes the tuples that copying tuples leaves behind, as XLA does after each step that adds copies."""
     TupleSimplifier(age=age).run(module)
     DeadCodeElimination().run(module)
 
@@ -316,7 +318,7 @@ class _Adder:
 
 
 def element(index: ShapeIndex, whole: str = "the value") -> str:
-    """Where in a value an array stands, in words."""
+    """Formats the position of an array in a value."""
     return f"element {'.'.join(map(str, index))}" if index else whole
 
 

@@ -16,7 +16,7 @@ _STARTS = traits.COLLECTIVE_STARTS | {"async-start"}
 
 
 def post_process(order: Sequence[Instruction]) -> list[Instruction]:
-    """The order as GPU leaves it."""
+    """Returns the order after XLA:GPU's postprocessing of the schedule."""
     return _late(_early(_together(order)))
 
 

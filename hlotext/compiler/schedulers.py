@@ -25,7 +25,7 @@ _FIRST = (1 << 62, 1 << 62)
 
 
 class Sizes:
-    """Bytes of shapes and of what instructions write, each found once."""
+    """Bytes of shapes and of values, cached."""
 
     def __init__(self, flow: Dataflow, size_of: Callable[[Shape], int]) -> None:
         self.flow = flow
@@ -33,14 +33,14 @@ class Sizes:
         self._known: dict[Shape, int] = {}
 
     def of(self, shape: Shape) -> int:
-        """Bytes of an array, of a tuple its table alone."""
+        """Returns the bytes of an array, or of a tuple's pointer table."""
         size = self._known.get(shape)
         if size is None:
             size = self._known[shape] = self._size_of(shape)
         return size
 
     def written(self, i: Instruction) -> int:
-        """Bytes of the values that an instruction writes (`SumBufferSizes`)."""
+        """Returns the bytes of the values that an instruction defines (`SumBufferSizes`)."""
         values = self.flow.at.get(i, ())
         return sum(
             self.of(v.shape) for v in values if v is not None and v.instruction is i and v.shape is not None
@@ -48,7 +48,7 @@ class Sizes:
 
 
 def post_order(computation: Computation, sizes: Sizes) -> list[Instruction]:
-    """Operands before users, as the text of an unscheduled module stands (`MakeInstructionPostOrder`)."""
+    """Returns the instructions in post-order, the text order of an unscheduled module (`MakeInstructionPostOrder`)."""
     return list(computation)
 
 
@@ -56,7 +56,7 @@ def post_order(computation: Computation, sizes: Sizes) -> list[Instruction]:
 
 
 def breadth_first(computation: Computation, sizes: Sizes) -> list[Instruction]:
-    """From what needs nothing on, in the order in which instructions become ready (`BFScheduler`)."""
+    """Returns the instructions in the order in which they become ready (`BFScheduler`)."""
     waits = {i: len(set(i.operands)) + len(i.control_predecessors) for i in computation}
     ready = deque(i for i in computation if not waits[i])
     order = []
@@ -74,7 +74,7 @@ def breadth_first(computation: Computation, sizes: Sizes) -> list[Instruction]:
 
 
 def depth_first(computation: Computation, sizes: Sizes) -> list[Instruction]:
-    """Operands before users; of operands those first that lead to most fan-out, then to most bytes (`DFSMemoryScheduler`)."""
+    """Returns the instructions depth first, operands with most fan-out, then most bytes, first (`DFSMemoryScheduler`)."""
     total = 0
     fan_out: dict[Instruction, int] = {}
     reached: dict[Instruction, int] = {}
@@ -118,7 +118,9 @@ def depth_first(computation: Computation, sizes: Sizes) -> list[Instruction]:
 
 
 def list_order(computation: Computation, sizes: Sizes) -> list[Instruction]:
-    """Of what is ready always that which frees most bytes, then that with most users (`ListScheduler`)."""
+    """Returns the order that always picks the ready instruction that frees most bytes, then with most users
+    (`ListScheduler`).
+    """
     return _ListScheduler(computation, sizes).run()
 
 

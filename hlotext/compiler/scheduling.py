@@ -69,10 +69,10 @@ class Candidate:
 
 @attrs.frozen
 class MemoryScheduler(Pass):
-    """Puts every computation into the order that the platform's memory scheduler would choose, and sets `is_scheduled`.
+    """Schedules every computation as the platform's memory scheduler would, and sets `is_scheduled`.
 
-    CPU goes breadth first. GPU tries a list scheduler, depth first and post-order, and takes what needs least memory; then
-    starts move up and dones down.
+    CPU schedules breadth first. GPU tries a list scheduler, depth first and post-order, and uses the order with the
+    lowest peak; then starts are moved up and dones down.
     """
 
     name: ClassVar[str] = "memory-scheduler"
@@ -84,7 +84,7 @@ class MemoryScheduler(Pass):
     """`list`, `depth-first`, `post-order` or `breadth-first`; empty: the platform's choice."""
 
     def run(self, module: Module) -> PassResult:
-        """Changes the module."""
+        """Runs the pass on a module, which is modified in place. Raises ValueError for an unknown scheduler."""
         found = candidates(module, self.platform or None)
         best = (
             chosen(found)
@@ -148,12 +148,12 @@ def schedules(module: Module, platform: str | None = None) -> tuple[Candidate, .
 
 
 def chosen(found: Sequence[Candidate]) -> Candidate:
-    """The candidate that the platform's compiler takes."""
+    """Returns the candidate that the platform's compiler uses."""
     return min((c for c in found if c.is_tried), key=lambda c: c.compared)
 
 
 def candidates(module: Module, platform: str | None = None) -> tuple[Candidate, ...]:
-    """The orders of all schedulers on one module, which is not changed."""
+    """Returns the orders of all schedulers for a module, which is not modified."""
     backend = platform_of(module, platform)
     rules = rules_of(backend)
     flow = analyse(module)
@@ -253,7 +253,7 @@ def _most_at_once(events: Sequence[HeapEvent], buffers: HeapBuffers) -> int:
 
 
 def apply(module: Module, orders: Orders) -> int:
-    """Puts the computations of a module into these orders, and marks it as scheduled; how many instructions moved."""
+    """Reorders the computations of a module, and marks it as scheduled. Returns the number of moved instructions."""
     moved = 0
     for computation, order in orders.items():
         before = list(computation)

@@ -31,7 +31,7 @@ SOURCE = "CopyInsertion::AddSpecialCaseCopies"
 
 @attrs.frozen
 class SpecialCopies(Pass):
-    """Step 3 of copy insertion: copies of arguments and constants that would be written over, and of results that are one."""
+    """Step 3 of copy insertion: copies read-only values that would be overwritten, and results that share memory."""
 
     name: ClassVar[str] = "copy-insertion-special"
     summary: ClassVar[str] = (
@@ -42,16 +42,17 @@ class SpecialCopies(Pass):
     """`cpu`, `gpu` or `tpu`; empty: as the text tells."""
 
     def run(self, module: Module) -> PassResult:
-        """Changes the module."""
+        """Runs the pass on a module, which is modified in place."""
         return PassResult.of({"copies": len(add_special_copies(module, platform_of(module, self.platform)))})
 
 
 def add_special_copies(
     module: Module, platform: Backend, pairs: InPlacePairs | None = None
 ) -> list[Decision]:
-    """Adds the copies to the module itself; a decision for each. Raises MemoryModelError.
+    """Adds the copies in place, and returns a decision for each. Raises MemoryModelError if buffers cannot be
+    determined.
 
-    `pairs` are those of the module, where something else asks for them too.
+    `pairs` are the in-place pairs of the module, if known.
     """
     return _Finder(module, platform, pairs or in_place_pairs(platform)).run()
 

@@ -23,7 +23,7 @@ _MANY = 8
 
 
 class ValueList:
-    """Facts about all values of a list or more; a merged list keeps the facts of both."""
+    """Facts about all values of one list, or of several merged lists."""
 
     __slots__ = ("homes", "joined", "level", "loose", "roots", "unordered")
 
@@ -43,12 +43,12 @@ class ValueList:
 
     @property
     def size(self) -> int:
-        """The amount known of it: the larger row takes in the smaller."""
+        """Number of recorded facts; the smaller list is merged into the larger."""
         return sum(map(len, (self.homes, self.roots, self.loose, self.unordered)))
 
 
 class Node:
-    """A value in its row; the rows are rings."""
+    """A value in its list. Lists are circular."""
 
     __slots__ = ("_readers", "next", "over", "prev", "row", "uses", "value", "writer")
 
@@ -67,19 +67,19 @@ class Node:
 
     @property
     def readers(self) -> list[Instruction] | None:
-        """Readers of the value, or its definition if nothing reads it; None if not all uses are known."""
+        """Users of the value, or its definition if it has none; None if not all users are known."""
         if isinstance(self._readers, bool):
             found = [use.instruction for use in self.uses if use.instruction is not None]
             self._readers = None if len(found) < len(self.uses) else found or [self.writer]
         return self._readers
 
     def add_use(self, use: Use) -> None:
-        """Adds a use, behind all others."""
+        """Appends a use."""
         self.uses.append(use)
         self._readers = False
 
     def forget_use(self, reader: Instruction) -> None:
-        """Takes out the first use in an instruction."""
+        """Removes the first use by an instruction."""
         for number, use in enumerate(self.uses):
             if use.instruction is reader:
                 del self.uses[number]
@@ -90,7 +90,7 @@ class Node:
 
 
 class Rows:
-    """All rows of a module."""
+    """All value lists of a module."""
 
     def __init__(self, ordering: Ordering) -> None:
         self._ordering = ordering
@@ -103,7 +103,7 @@ class Rows:
         return self._nodes[value]
 
     def add(self, values: Iterable[Value]) -> None:
-        """Makes a row of values that are in order."""
+        """Creates a list of values that are in order."""
         row = ValueList()
         nodes = [Node(value, row) for value in values]
         for node, after in zip(nodes, (*nodes[1:], nodes[0]), strict=True):
@@ -131,7 +131,7 @@ class Rows:
                 row.roots.add(home)
 
     def has_root(self, computation: Computation, values: Iterable[Value | None]) -> None:
-        """Notes that a computation now gives these values back."""
+        """Records that a computation now returns these values."""
         self._with_new_root.add(computation)
         for value in values:
             node = self._nodes.get(value) if value is not None else None
@@ -141,19 +141,19 @@ class Rows:
     # ---- neighbours
 
     def is_head(self, node: Node) -> bool:
-        """True if a value is the first of its row."""
+        """Returns True if a value is the first of its list."""
         return node in self._heads
 
     def next(self, node: Node) -> Node | None:
-        """The value that is written next into the same memory."""
+        """Returns the value that is written next to the same memory, or None."""
         return None if node.next in self._heads else node.next
 
     def prev(self, node: Node) -> Node | None:
-        """The value that was there before."""
+        """Returns the value that was previously in the same memory, or None."""
         return None if node in self._heads else node.prev
 
     def row(self, node: Node) -> ValueList:
-        """The row that a value is in."""
+        """Returns the list that contains a value."""
         row = node.row
         while row.joined is not None:
             if row.joined.joined is not None:
@@ -165,7 +165,7 @@ class Rows:
     # ---- edits
 
     def splice(self, head: Node, behind: Node) -> None:
-        """Puts a whole row behind a value of another row."""
+        """Inserts a whole list after a value of another list."""
         self._heads.remove(head)
         tail = head.prev
         row, other = self.row(behind), self.row(head)
@@ -188,7 +188,7 @@ class Rows:
         row.roots |= other.roots
 
     def remove(self, node: Node) -> None:
-        """Takes a value that is not the first out of its row."""
+        """Removes a value that is not the first from its list."""
         row = self.row(node)
         row.loose.pop(node, None)
         row.unordered.discard(node)
@@ -196,7 +196,7 @@ class Rows:
         before.next, node.next.prev = node.next, before
 
     def look_again(self, node: Node) -> None:
-        """Finds out anew whether a value is over before the next one begins."""
+        """Recomputes whether a value ends before the next one is written."""
         row, after = self.row(node), self.next(node)
         row.loose.pop(node, None)
         row.unordered.discard(node)
@@ -209,7 +209,7 @@ class Rows:
     # ---- in time
 
     def level(self, last: Node, first: Node) -> Computation | None:
-        """Where two rows can be seen in one computation; None: compare all values."""
+        """Returns the computation in which two lists can be compared, or None if all values must be compared."""
         row, other = self.row(last), self.row(first)
         if row is other or not self._ordering.has_its_paths:
             return None
@@ -220,24 +220,24 @@ class Rows:
         return None if self._ordering.is_sequential and level in self._with_new_root else level
 
     def is_over(self, node: Node, after: Node, level: Computation) -> bool:
-        """True if a value, and with it all before it back to the next loose one, is over before another one begins."""
+        """Returns True if a value, and those before it back to the next unordered one, end before another one begins."""
         return after.writer.computation not in self.row(node).roots and self._is_over(node, after, level)
 
     def are_loose_over(self, last: Node, after: Node, level: Computation) -> bool:
-        """True if all loose values of a row are over before a value of another one begins."""
+        """Returns True if all unordered values of a list end before a value of another list begins."""
         return all(self._is_over(node, after, level) for node in self.row(last).loose)
 
     def is_over_for_all(self, last: Node, first: Node) -> bool:
-        """True if what holds of the first value of a row, that others are over before, holds of all behind it."""
+        """Returns True if values that end before the first value of a list also end before all later ones."""
         other = self.row(first)
         return (
             other.level is not None and not other.unordered and other.homes.isdisjoint(self.row(last).roots)
         )
 
     def uses_over(self, node: Node, after: Node) -> int:
-        """Number of a value's uses, from the first, known to end before another value begins.
+        """Returns the number of a value's uses, from the first, known to precede another value's definition.
 
-        What many copies take is asked for each of them, mostly in the order of the text: each time from where it was.
+        Resumes from the previous result, since the copies of a value are mostly queried in text order.
         """
         ordering, writer = self._ordering, after.writer
         if len(node.uses) < _MANY or not ordering.has_its_paths or writer.opcode.startswith("async-"):

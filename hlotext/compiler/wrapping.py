@@ -62,9 +62,9 @@ SOURCE = "FusionWrapperBase::RunImpl"
 
 @attrs.frozen
 class FusionWrapper(Pass):
-    """Puts each operation that the back end compiles as a fusion into a fusion of its own (`FusionWrapper`).
+    """Wraps each operation that the backend compiles as a fusion in a fusion of its own (`FusionWrapper`).
 
-    `platform` says for which; without it the text tells, and where that shows nothing it is taken for one of CPU.
+    If `platform` is empty, it is detected from the text, and assumed to be CPU if the text does not show it.
     """
 
     name: ClassVar[str] = "fusion-wrapper"
@@ -76,7 +76,7 @@ class FusionWrapper(Pass):
     """XLA age whose list of opcodes applies; empty: from the text, else the newest."""
 
     def run(self, module: Module) -> PassResult:
-        """Changes the module."""
+        """Runs the pass on a module, which is modified in place."""
         age = age_for(module, self.age or None)
         return PassResult.of(
             {"wrapped": sum(1 for _ in _wrap_all(module, platform_of(module, self.platform), age))}
@@ -125,7 +125,7 @@ def _wrap_all(module: Module, backend: Backend, age: XlaAge) -> Iterator[Decisio
 
 
 def must_wrap(instruction: Instruction, backend: Backend, age: XlaAge) -> bool:
-    """True if an operation becomes a fusion (`MustWrapInstruction`)."""
+    """Returns True if an operation is wrapped in a fusion (`MustWrapInstruction`)."""
     if instruction.opcode == "copy" and backend is Backend.CPU:
         shape, source = instruction.shape, instruction.operands[0].shape
         return shape != source and shape is not None and _is_tiled(shape)

@@ -19,7 +19,7 @@ COMMUTATIVE = traits.COMMUTATIVE
 
 
 def subshape_text(instruction: Instruction, index: tuple[int, ...]) -> str | None:
-    """The text of a part of a tuple; None if there is no such part."""
+    """Returns the text, without layouts, of a subshape; None if there is none."""
     shape = instruction.shape
     for number in index:
         if shape is None or not shape.is_tuple or not 0 <= number < len(shape.tuple_shapes):
@@ -29,13 +29,13 @@ def subshape_text(instruction: Instruction, index: tuple[int, ...]) -> str | Non
 
 
 def is_effective_scalar(instruction: Instruction) -> bool:
-    """True if an array has one element (`ShapeUtil::IsEffectiveScalar`)."""
+    """Returns True if an array has a single element (`ShapeUtil::IsEffectiveScalar`)."""
     shape = instruction.shape
     return shape is not None and shape.is_array and all(size == 1 for size in shape.dimensions)
 
 
 def dot_dims(instruction: Instruction, kind: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The `contracting` or `batch` dimensions of a dot's operands; None for other instructions."""
+    """Returns the `contracting` or `batch` dimensions of a dot's operands, or None for other instructions."""
     if instruction.opcode not in traits.DOTS:
         return None
     attributes = instruction.attributes
@@ -44,7 +44,7 @@ def dot_dims(instruction: Instruction, kind: str) -> tuple[tuple[int, ...], tupl
 
 
 def groups(given: ReplicaGroups | Sequence[Sequence[int]] | str) -> ReplicaGroups:
-    """Replica groups, one by one up to 2^20 devices. Raises HloSyntaxError for invalid text."""
+    """Converts replica groups to an explicit list, up to 2^20 devices. Raises HloSyntaxError for invalid text."""
     if isinstance(given, str):
         given = syntax.read_terms.parse_replica_groups(given)
     if isinstance(given, ReplicaGroups):
@@ -58,14 +58,14 @@ def groups_of(instruction: Instruction) -> ReplicaGroups | None:
 
 
 def sharding(given: Sharding | str) -> Sharding:
-    """The value of a sharding. Raises HloSyntaxError for invalid text."""
+    """Converts text to a sharding; shardings are returned as they are. Raises HloSyntaxError for invalid text."""
     if isinstance(given, str):
         return syntax.read_terms.parse_sharding(given)
     return given
 
 
 def has_sharding(instruction: Instruction, wanted: Sharding) -> bool:
-    """True if an instruction has this sharding, regardless of metadata and spelling."""
+    """Returns True if an instruction has an equal sharding, whatever its notation and metadata."""
     found = instruction.sharding
     if found is None:
         return False
@@ -76,13 +76,13 @@ def has_sharding(instruction: Instruction, wanted: Sharding) -> bool:
 
 
 def attribute(opcode: str | None, name: str, value: object) -> Any:
-    """The value of an attribute as instructions have it. Raises EditError, a ValueError."""
+    """Converts an attribute value to its type. Raises EditError (a ValueError) if it is invalid."""
     found = values.meant_by(opcode, name, value)
     return groups(found) if isinstance(found, ReplicaGroups) else found
 
 
 def has_attribute(instruction: Instruction, name: str, wanted: Any, given: object) -> bool:
-    """True if an instruction has an attribute with this value, whatever the spelling of either."""
+    """Returns True if an instruction has an attribute with this value, whatever the notation of either."""
     found = instruction.attributes.get(name)
     if found is None:
         found = _left_out(instruction, name)
@@ -114,7 +114,7 @@ def _left_out(instruction: Instruction, name: str) -> Any:
 
 
 def reducer(instruction: Instruction) -> str | None:
-    """The opcode that combines two elements in an instruction's reducer; None if it is not a single operation."""
+    """Returns the opcode that an instruction's reducer applies, or None if it is not a single operation."""
     attributes = instruction.attributes
     called = attributes.get("scatter" if instruction.opcode == "select-and-scatter" else "to_apply")
     parameters = getattr(called, "parameters", ())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 def is_like(text: str, pattern: str) -> bool:
-    """True if a text matches a glob: `*` is any text, `?` one character, everything else itself, brackets too.
+    """Returns True if text matches a glob: `*` is any text, `?` one character, and all others, also brackets,
+    themselves.
 
     The first place where the part between two stars fits is as good as any later one, so nothing is tried twice: the time
     grows with the text times the longest part.

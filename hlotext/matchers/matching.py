@@ -39,7 +39,7 @@ NOTHING_SKIPPED = MatchOptions()
 
 @attrs.frozen
 class Failure:
-    """Why one attempt failed, and how deep it came."""
+    """A failed attempt to match, and its depth."""
 
     depth: int
     text: str
@@ -47,7 +47,7 @@ class Failure:
 
 @attrs.frozen
 class Place:
-    """An instruction that a pattern is tried on, and where it was met."""
+    """An instruction on which a pattern is tried, and how it was reached."""
 
     instruction: Instruction
     depth: int = 0
@@ -71,7 +71,9 @@ class Matching:
     def ways(
         self, pattern: Pattern, place: Place, captures: Captures, options: MatchOptions
     ) -> list[Captures]:
-        """Captures of a pattern, for each way to match that matters to the rest; empty if it does not match."""
+        """Returns the captures of each way to match a pattern that makes a difference to the rest; empty if it does not
+        match.
+        """
         options = pattern.options or options
         if not pattern.is_branching:
             return list(self._ways(pattern, place, captures, options))
@@ -193,7 +195,7 @@ class Matching:
 def matches_directly(
     pattern: Pattern, instruction: Instruction, captures: Captures, options: MatchOptions
 ) -> bool:
-    """True if the only way in which a direct pattern can match does; adds its captures."""
+    """Matches a direct pattern, which can match in only one way. Returns True, with captures added, if it matches."""
     if pattern.opcode is not None and instruction._head.opcode != pattern.opcode:
         return False
     wanted = pattern.operands
@@ -215,7 +217,7 @@ def matches_directly(
 
 
 def looked_through(instruction: Instruction, options: MatchOptions) -> Instruction:
-    """The first instruction that is not to be looked through."""
+    """Returns the first instruction along the operands that is not looked through."""
     if options is NOTHING_SKIPPED:
         return instruction
     while True:

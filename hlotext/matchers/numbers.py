@@ -16,11 +16,11 @@ Number: TypeAlias = "bool | int | float | complex"
 
 
 def is_all(literal: Literal | None, value: Number) -> bool:
-    """True if every element of an array equals a number.
+    """Returns True if every element of an array equals a number.
 
-    A bool matches preds, an int every type that represents it exactly, a float floating-point and complex types, rounded
-    to the type as XLA rounds (0.1 is the nearest f32, 1e-60 is not an f32). NaN matches every NaN. Elided values and
-    empty arrays never match.
+    A bool matches `pred`, an int every type that represents it exactly, a float floating-point and complex types,
+    rounded to the type as in XLA (0.1 matches the nearest f32; 1e-60 matches no f32). NaN matches every NaN. Elided
+    values and empty arrays never match.
     """
     if literal is None or not literal.shape.is_array or literal.is_elided or literal.unknown_text is not None:
         return False
@@ -36,7 +36,7 @@ def is_all(literal: Literal | None, value: Number) -> bool:
 
 
 def in_type(value: Number, literal: Literal) -> Any:
-    """The number as an element of a literal's type; None if the type does not hold it."""
+    """Converts a number to a literal's element type, or returns None if the type cannot represent it."""
     type_ = literal.shape.element_type
     if type_.kind is TypeKind.PREDICATE:
         return bool(value) if isinstance(value, int) and value in (0, 1) else None

@@ -41,7 +41,7 @@ class PatternError(ValueError):
 
 
 def check_operands(opcode: str, operands: Sequence[Any]) -> None:
-    """Raises PatternError for operands that are no patterns, and for more or fewer than the opcode takes."""
+    """Raises PatternError unless all operands are patterns, and the opcode accepts that many."""
     for one in operands:
         if not isinstance(one, Pattern):
             is_number = isinstance(one, bool | int | float | complex)
@@ -135,7 +135,7 @@ Made = TypeVar("Made", bound="Pattern | Condition")
 
 
 def remembered(make: Callable[Parameters, Made]) -> Callable[Parameters, Made]:
-    """Lets the condition that a function makes, or adds to a pattern, know how: then it can go to another process."""
+    """Decorator for functions that create conditions: records the arguments, so that patterns can be pickled."""
 
     @functools.wraps(make)
     def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Made:

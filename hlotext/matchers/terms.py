@@ -36,7 +36,7 @@ MAX_DEPTH = 50
 
 @attrs.frozen
 class Term:
-    """An operation with its operands and attributes, a capture, a number, or a gap."""
+    """An operation with operands and attributes, a capture, a number, or a wildcard."""
 
     kind: str
     """`opcode`, `capture`, `number` or `any`."""
@@ -52,7 +52,7 @@ class Term:
     """Name, text of the value and position of each."""
 
     def walk(self) -> Iterator[Term]:
-        """This term and all within it."""
+        """Yields the term and all terms inside it."""
         yield self
         for operand in self.operands or ():
             yield from operand.walk()
@@ -60,7 +60,7 @@ class Term:
 
 @attrs.frozen
 class Line:
-    """One op line."""
+    """An op line of a pattern."""
 
     term: Term
     name: str | None = None
@@ -71,24 +71,24 @@ class Line:
 
 @attrs.frozen
 class Text:
-    """A text to be read, and the place of any position in it."""
+    """Text of a pattern, for error positions."""
 
     text: str
 
     def place(self, position: int) -> str:
-        """The column of a position, and its line if there are several."""
+        """Returns the column of an offset, with the line if there are several."""
         before = self.text[:position]
         column = position - (before.rfind("\n") + 1) + 1
         line = f"line {before.count(chr(10)) + 1}, " if "\n" in self.text.strip() else ""
         return f"{line}column {column}"
 
     def error(self, problem: str, position: int) -> PatternError:
-        """The error of a problem at a position."""
+        """Creates the error for a problem at an offset."""
         return PatternError(f"{self.place(position)}: {problem}")
 
 
 class Reader:
-    """Reads the op lines between two positions of a text."""
+    """Parser of the op lines between two offsets of a text."""
 
     def __init__(
         self, text: Text, start: int = 0, end: int | None = None, *, allow_unknown: bool = False
@@ -100,7 +100,7 @@ class Reader:
         self.depth = 0
 
     def lines(self) -> tuple[Line, ...]:
-        """All lines. Raises PatternError."""
+        """Parses all lines. Raises PatternError if the text is invalid."""
         found = [self.line()]
         while (separator := _SEPARATOR.match(self.text, self.position)) is not None:
             self.position = separator.end()
@@ -112,7 +112,7 @@ class Reader:
         return tuple(found)
 
     def line(self) -> Line:
-        """One line. Raises PatternError."""
+        """Parses a line. Raises PatternError if it is invalid."""
         head = _HEAD.match(self.text, self.position)
         assert head is not None
         self.position = head.end()
@@ -124,7 +124,7 @@ class Reader:
         return Line(term, name, others is not None)
 
     def term(self) -> Term:
-        """A shape, then `opcode(operands)`, a capture, a number or `_`, then attributes. Raises PatternError."""
+        """Parses a shape, then `opcode(operands)`, a capture, a number or `_`, then attributes. Raises PatternError."""
         shape = _SHAPE.match(self.text, self.position)
         if shape is not None:
             self.known(words.unknown_type(shape["shape"]), shape.start("shape"))
@@ -146,7 +146,7 @@ class Reader:
         return attrs.evolve(term, shape=shape and shape["shape"], attributes=tuple(attributes))
 
     def operation(self) -> Term:
-        """`opcode(operands)`, a capture, a number, or `_`. Raises PatternError."""
+        """Parses `opcode(operands)`, a capture, a number, or `_`. Raises PatternError if it is invalid."""
         token = _TOKEN.match(self.text, self.position)
         if token is None or token["rest"]:
             opened = _OPENED.match(self.text, self.position)
@@ -187,7 +187,7 @@ class Reader:
         return found
 
     def operands(self, term: Term) -> Term:
-        """The term with the operands after the opening parenthesis."""
+        """Parses the operands after the opening parenthesis, and returns the term with them."""
         found: list[Term] = []
         is_open = False
         if (end := _CLOSING.match(self.text, self.position)) is not None:
@@ -207,7 +207,7 @@ class Reader:
                 return attrs.evolve(term, operands=tuple(found), is_open=is_open)
 
     def body(self, name: str, place: int, value: str) -> None:
-        """Raises PatternError if the braces of a called computation do not hold a pattern."""
+        """Raises PatternError unless the braces of a called computation contain a pattern."""
         if self.depth >= MAX_DEPTH:
             raise PatternError(f"operands can be nested at most {MAX_DEPTH} levels deep")
         start = self.text.index("{", place) + 1
@@ -218,8 +218,7 @@ class Reader:
             raise self.source.error(f"{name} of that name is {name}={value[1:-1].strip()}", start - 1)
 
     def value(self) -> str:
-        """The text of an attribute: up to a comma, a closing parenthesis, a semicolon or the line's end outside of braces and
-        quotes."""
+        """Parses an attribute's value: up to a comma, parenthesis, semicolon or line end outside braces and quotes."""
         start, depth, quoted = self.position, 0, False
         for position in range(start, len(self.text)):
             character = self.text[position]
@@ -238,7 +237,7 @@ class Reader:
         return self.text[start:position].strip()
 
     def fail(self, expected: str) -> PatternError:
-        """The error of something else than what is expected here."""
+        """Creates the error for text that differs from what is expected."""
         found = self.text[self.position : self.position + 20].strip() or "the end"
         word = _IDENTIFIER.match(found)
         if word is not None and (name := word[0].replace("_", "-")) in OPCODES and name != word[0]:
@@ -248,6 +247,6 @@ class Reader:
         return PatternError(f"expected {expected} at {self.source.place(self.position)}, found {found}")
 
     def known(self, problem: str | None, position: int) -> None:
-        """Raises PatternError for a word that nobody knows."""
+        """Raises PatternError for a problem, unless unknown words are allowed."""
         if problem is not None and not self.allow_unknown:
             raise self.source.error(problem, position)

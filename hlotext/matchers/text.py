@@ -57,7 +57,9 @@ def parse_pattern(text: str, *, allow_unknown: bool = False) -> Pattern:
 
 
 def pattern_of(source: Text, lines: tuple[Line, ...]) -> Pattern:
-    """The pattern of the last line, with those before it in the places of their names. Raises PatternError."""
+    """Returns the pattern of the last line, with earlier lines substituted for their names. Raises PatternError if
+    invalid.
+    """
     defined: dict[str, Pattern] = {}
     for line in lines:
         pattern = _line(line, defined)
@@ -108,7 +110,7 @@ def _operation(term: Term, defined: dict[str, Pattern]) -> Pattern:
 
 
 def number_pattern(text: str) -> Pattern:
-    """That number everywhere; a whole number as a float too."""
+    """Returns a pattern for values whose elements all equal a number; an integer also matches floats."""
     return Pattern(alternatives=tuple(map(splat, _numbers(text))))
 
 

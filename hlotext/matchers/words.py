@@ -20,12 +20,12 @@ _WILD = re.compile(r"[*?]")
 
 
 def is_wild(word: str) -> bool:
-    """True if a word has gaps for any text."""
+    """Returns True if a word contains wildcards."""
     return _WILD.search(word) is not None
 
 
 def unknown_opcode(word: str) -> str | None:
-    """Error message for an unknown opcode, or for a glob that matches none; None for a known one."""
+    """Returns a message for an unknown opcode, or a glob that matches none; None for a known one."""
     if _WILD.search(word):
         if any(is_like(name, word) for name in opcodes.OPCODES):
             return None
@@ -36,7 +36,7 @@ def unknown_opcode(word: str) -> str | None:
 
 
 def unknown_attribute(opcode: str | None, name: str) -> str | None:
-    """Error text for an unknown attribute: of one opcode if the pattern names it, else of any."""
+    """Returns a message for an unknown attribute: of the opcode if it is given, otherwise of any."""
     row = opcodes.opcode(opcode) if opcode is not None else None
     if row is not None:
         known = opcodes.allowed_attributes(row)
@@ -49,7 +49,7 @@ def unknown_attribute(opcode: str | None, name: str) -> str | None:
 
 
 def wrong_operands(opcode: str, operands: Sequence[tuple[str, str]], is_open: bool) -> str | None:
-    """Error text for operands, by kind and text, that no instruction of the opcode has; None for others."""
+    """Returns a message for operands, by kind and text, that no instruction with the opcode has; None for others."""
     row = opcodes.opcode(opcode)
     if row is None or not operands or is_open:
         return None
@@ -63,9 +63,9 @@ def wrong_operands(opcode: str, operands: Sequence[tuple[str, str]], is_open: bo
 
 
 def is_body(name: str, value: str) -> bool:
-    """True if the value of an attribute is a pattern of what its computations hold: `calls={convolution(...)}`.
+    """Returns True if an attribute's value is a pattern for a called computation: `calls={convolution(...)}`.
 
-    Braces stand around lists of computations too, so there an operation has its parentheses.
+    Lists of computations have braces too, so there an operation must have parentheses.
     """
     row = attributes.ATTRIBUTES.get(name)
     if row is None or not (value.startswith("{") and value.endswith("}")) or not value[1:-1].strip():
@@ -75,7 +75,7 @@ def is_body(name: str, value: str) -> bool:
 
 
 def unknown_type(shape: str) -> str | None:
-    """Error text for unknown element types in a shape with wildcards."""
+    """Returns a message for an unknown element type in a shape with wildcards, or None."""
     for word in _TYPE.findall(shape):
         if _WILD.search(word):
             if not any(is_like(name, word) for name in ELEMENT_TYPES):

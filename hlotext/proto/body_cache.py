@@ -31,7 +31,7 @@ several of the nodes."""
 
 
 class Repeated:
-    """Common part of bodies that differ only in names and the upper half of ids."""
+    """The common part of bodies that differ only in names and in the upper half of ids."""
 
     __slots__ = ("_rows", "begins", "between", "first", "is_in_order", "root")
 
@@ -49,7 +49,7 @@ class Repeated:
         self._rows: list[Row] = []
 
     def copies(self, names: list[str], computation: Computation) -> list[Instruction]:
-        """The nodes of another such body."""
+        """Creates the nodes of another such body."""
         new = object.__new__
         nodes: list[Instruction] = []
         append = nodes.append
@@ -79,7 +79,7 @@ class Repeated:
 
 
 class Repeats:
-    """The bodies of one module, as they are told by their bytes."""
+    """Cache of the bodies of one module, keyed by their bytes."""
 
     def __init__(self, room: int) -> None:
         self._found: dict[tuple[int, ...], list[Repeated]] = {}
@@ -98,7 +98,7 @@ class Repeats:
         return None
 
     def note(self, pieces: list[str], body: Body) -> None:
-        """Remembers the first of some bodies, unless more depends on its ids than operands."""
+        """Caches the first of several equal bodies, unless more than operands depends on its ids."""
         nodes, upper = body.nodes, body.upper
         if body.calls or body.has_predecessors or len(upper) < 2:  # a single byte may be anything
             return

@@ -21,7 +21,7 @@ from hlotext.proto.shapes import decoded
 
 @attrs.frozen
 class LogicalBuffer:
-    """One value, by the number under which everything else speaks of it (`LogicalBufferProto`)."""
+    """A logical buffer (`LogicalBufferProto`)."""
 
     number: int
     bytes: int
@@ -34,7 +34,7 @@ class LogicalBuffer:
 
 @attrs.frozen
 class BufferAllocation:
-    """One piece of memory (`BufferAllocationProto`)."""
+    """A buffer allocation (`BufferAllocationProto`)."""
 
     number: int
     bytes: int
@@ -51,7 +51,7 @@ class BufferAllocation:
 
 @attrs.frozen
 class HeapEvent:
-    """A step of a heap's simulation (`HeapSimulatorTrace::Event`)."""
+    """An event of a heap's simulation (`HeapSimulatorTrace::Event`)."""
 
     kind: str
     """`ALLOC`, `FREE` or `SHARE_WITH`."""

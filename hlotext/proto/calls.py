@@ -27,7 +27,7 @@ ONLY = {
 
 
 def callees(opcode: str, called: list[Computation], operands: tuple[Instruction, ...]) -> dict[str, Any]:
-    """The called computations as attributes; they come in XLA's stored order."""
+    """Returns the called computations as attributes, given in XLA's storage order."""
     if len(called) == 1 and (name := ONLY.get(opcode)) is not None:
         return {name: called[0]}
     index: Shape | None = operands[0].shape if operands and opcode == "conditional" else None

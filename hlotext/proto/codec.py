@@ -16,7 +16,7 @@ from hlotext.proto.shapes import ShapeReader, ShapeWriter
 
 
 class Tools:
-    """State needed to read or write values."""
+    """State shared by the readers or writers of a module."""
 
     def __init__(self, fill: bool = False) -> None:
         self.classes: Classes = pool.shallow()
@@ -65,12 +65,12 @@ _MEMBERS = {
 
 
 def word(kind: type, number: int) -> Any:
-    """The member of that number; a number that this release does not know is kept as it is."""
+    """Returns the enumerator with a number, or a `RawValue` if it is unknown to this release."""
     return _MEMBERS[kind].get(number) or RawValue(str(number))
 
 
 def number_of(value: Any) -> int:
-    """The number of a member. Raises ProtoError for a word that has none."""
+    """Returns the number of an enumerator. Raises ProtoError for a word without a number."""
     if isinstance(value, RawValue):
         if value.text.isdigit():
             return int(value.text)
@@ -80,10 +80,10 @@ def number_of(value: Any) -> int:
 
 
 def varint(number: int, value: int) -> bytes:
-    """A number as a field; nothing for 0, as proto3 writes it."""
+    """Serializes a number field; empty for 0, as in proto3."""
     return encoded(number << 3) + encoded(value) if value else b""
 
 
 def packed(number: int, values: tuple[int, ...]) -> bytes:
-    """A list of numbers as a field; nothing for an empty one."""
+    """Serializes a packed number list; empty for an empty list."""
     return field(number, b"".join(map(encoded, values))) if values else b""

@@ -21,7 +21,7 @@ from hlotext.proto.shapes import decoded
 
 
 def read_frontend(found: bytes, t: Tools) -> FrontendAttributes | None:
-    """The entries of a serialized `FrontendAttributes`; None if there are none."""
+    """Parses a `FrontendAttributes`; returns None if it is empty."""
     entries: dict[str, str] = {}
     for number, kind, start, end in wire.scan(found, 0, len(found)):
         if number == 1 and kind == wire.BYTES:
@@ -31,12 +31,12 @@ def read_frontend(found: bytes, t: Tools) -> FrontendAttributes | None:
 
 
 def write_frontend(value: Mapping[str, str], t: Tools) -> bytes:
-    """The serialized `FrontendAttributes`, sorted by key."""
+    """Serializes to `FrontendAttributes`, sorted by key."""
     return b"".join([field(1, string_field(1, key) + string_field(2, value[key])) for key in sorted(value)])
 
 
 def read_statistics(found: bytes, t: Tools) -> Statistics | None:
-    """The numbers of a serialized `StatisticsViz`; None if there are none."""
+    """Parses a `StatisticsViz`; returns None if it is empty."""
     m = decoded(t.classes, "StatisticsViz", found)
     parts = [decoded(t.classes, "Statistic", one) for one in m.statistics]
     if not parts:
@@ -45,7 +45,7 @@ def read_statistics(found: bytes, t: Tools) -> Statistics | None:
 
 
 def write_statistics(value: Statistics, t: Tools) -> bytes:
-    """The serialized `StatisticsViz`."""
+    """Serializes to `StatisticsViz`."""
     parts = [
         raw(t.classes.Statistic(stat_name=one.stat_name, stat_val=one.stat_val)) for one in value.statistics
     ]
@@ -55,7 +55,7 @@ def write_statistics(value: Statistics, t: Tools) -> bytes:
 
 
 def read_accuracy(found: bytes, t: Tools) -> ResultAccuracy | None:
-    """The accuracy of a serialized `ResultAccuracy`; None for the default."""
+    """Parses a `ResultAccuracy`; returns None for the default."""
     m = decoded(t.classes, "ResultAccuracy", found)
     if m.WhichOneof("specs") == "tolerance":
         p = decoded(t.classes, "Tolerance", m.tolerance)
@@ -67,7 +67,7 @@ def read_accuracy(found: bytes, t: Tools) -> ResultAccuracy | None:
 
 
 def write_accuracy(value: ResultAccuracy, t: Tools) -> bytes:
-    """The serialized `ResultAccuracy`; nothing for the default."""
+    """Serializes to `ResultAccuracy`; empty for the default."""
     if value.tolerance is not None:
         p = value.tolerance
         return raw(
@@ -80,20 +80,20 @@ def write_accuracy(value: ResultAccuracy, t: Tools) -> bytes:
 
 
 def read_array(found: bytes, t: Tools) -> OriginalArray:
-    """The array of a serialized `OriginalArrayProto`."""
+    """Parses an `OriginalArrayProto`."""
     m = decoded(t.classes, "OriginalArrayProto", found)
     return OriginalArray(m.instruction_name, tuple(m.shape_index))
 
 
 def write_array(value: OriginalArray, t: Tools) -> bytes:
-    """The serialized `OriginalArrayProto`."""
+    """Serializes to `OriginalArrayProto`."""
     return raw(
         t.classes.OriginalArrayProto(instruction_name=value.instruction_name, shape_index=value.shape_index)
     )
 
 
 def read_origin(found: bytes, t: Tools) -> OriginalValue:
-    """The tree of a serialized `OriginalValueProto`; its leaves say where in the tree they are."""
+    """Parses an `OriginalValueProto`, whose leaves give their index in the tree."""
     m = decoded(t.classes, "OriginalValueProto", found)
     if m.is_synthetic_call:
         return OriginalValue(is_synthetic_call=True)
@@ -135,7 +135,7 @@ def _tree(node: Any) -> OriginalNode:
 
 
 def write_origin(value: OriginalValue, t: Tools) -> bytes:
-    """The serialized `OriginalValueProto`."""
+    """Serializes to `OriginalValueProto`."""
     if value.is_synthetic_call:
         return raw(t.classes.OriginalValueProto(is_synthetic_call=True))
     m = t.classes.OriginalValueProto()

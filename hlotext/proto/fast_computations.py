@@ -49,7 +49,7 @@ _END = re.compile(
 
 @attrs.define(eq=False)
 class Body:
-    """A computation that has been read, its instructions as they lie in the proto."""
+    """A computation that was read, with its instructions in the order of the proto."""
 
     computation: Computation
     key: str
@@ -68,19 +68,19 @@ class Body:
     """Cached facts of bodies that differ only in names and the upper halves of ids."""
 
     def ids(self) -> list[str]:
-        """The ids of the nodes as they were written."""
+        """Returns the ids of the nodes, as varints."""
         if self.keys is None:
             assert self.like is not None
             self.keys = [begin + self.upper for begin in self.like.begins]
         return self.keys
 
     def local_ids(self) -> list[int]:
-        """The ids of the nodes within their computation."""
+        """Returns the ids of the nodes within their computation."""
         return [number_of(key) & LOCAL for key in self.ids()]
 
 
 def number_of(key: str) -> int:
-    """The number of a varint."""
+    """Decodes a varint."""
     if len(key) == 2:  # what most computations have
         return ord(key[0]) & 127 | ord(key[1]) << 7
     value = 0
@@ -90,7 +90,7 @@ def number_of(key: str) -> int:
 
 
 class Bodies:
-    """Reads the computations of one module, as far as they have the usual form."""
+    """Fast reader of the computations of one module that have the usual form."""
 
     def __init__(self, data: bytes, heads: Heads, callees: dict[str, Computation]) -> None:
         self._data = data
@@ -103,9 +103,9 @@ class Bodies:
         self._repeats = Repeats(len(data) // 2)
 
     def read(self, module: Module, start: int, end: int) -> Body | None:
-        """The computation between two places; None for one that has another form, or in which something is wrong.
+        """Reads the computation between two offsets; returns None if it has another form or is invalid.
 
-        Raises ProtoError or LookupError for some of these.
+        Some invalid input raises ProtoError or LookupError instead.
         """
         data, characters = self._data, self._characters
         size = data[start + 1]

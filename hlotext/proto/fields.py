@@ -11,7 +11,7 @@ from hlotext.proto.metadata import text
 
 
 class Fields:
-    """Values by field number: a whole number, or bytes, each as often as it occurs."""
+    """Values of a message by field number: integers or bytes, with all occurrences."""
 
     __slots__ = ("_values",)
 
@@ -22,7 +22,7 @@ class Fields:
         return number in self._values
 
     def number(self, number: int, default: int = 0) -> int:
-        """A whole number; the last one given."""
+        """Returns the last integer of a field, or `default` if absent."""
         values = self._values.get(number)
         if values is None:
             return default
@@ -32,11 +32,11 @@ class Fields:
         return value
 
     def flag(self, number: int) -> bool:
-        """A truth value."""
+        """Returns a bool field."""
         return self.number(number) != 0
 
     def numbers(self, number: int) -> tuple[int, ...]:
-        """A list of whole numbers, packed or not."""
+        """Returns a repeated integer field, packed or not."""
         values = self._values.get(number)
         if values is None:
             return ()
@@ -50,7 +50,9 @@ class Fields:
         return tuple(found)
 
     def raw(self, number: int) -> bytes | None:
-        """Bytes, or a message; None if there is none. Parts of a message that was written in pieces are joined."""
+        """Returns a bytes or message field, or None if absent. Occurrences are concatenated, as protobuf merges
+        messages.
+        """
         values = self._values.get(number)
         if values is None:
             return None
@@ -61,7 +63,7 @@ class Fields:
         return values[0] if len(values) == 1 else b"".join(values)  # type: ignore[return-value,arg-type]
 
     def last(self, number: int) -> bytes:
-        """Bytes that do not add up; empty if there are none."""
+        """Returns the last occurrence of a bytes field; empty if absent."""
         values = self._values.get(number)
         if values is None:
             return b""
@@ -72,18 +74,18 @@ class Fields:
         return value
 
     def text(self, number: int) -> str:
-        """A string; empty if there is none."""
+        """Returns a string field; empty if absent."""
         return text(self.last(number))
 
     def raws(self, number: int) -> list[bytes]:
-        """A list of messages."""
+        """Returns a repeated message field."""
         values = self._values.get(number, [])
         if any(type(value) is int for value in values):
             raise ProtoError(f"field {number} has an unexpected wire type")
         return values  # type: ignore[return-value]
 
     def single(self, number: int) -> float:
-        """A float of four bytes: of the numbers that stand for it the one with the fewest digits, as a text has it."""
+        """Returns a 4-byte float field, as the decimal number with the fewest digits that rounds to it."""
         raw = self.last(number)
         if not raw:
             return 0.0

@@ -19,7 +19,7 @@ MODULE, PROTO, WITH_CONFIG, TRACE = "HloModuleProto", "HloProto", "HloModuleProt
 
 
 class Span(NamedTuple):
-    """A module inside of a file."""
+    """Position of a module in a file."""
 
     name: str
     """Its name in the file; empty if only the module has one."""

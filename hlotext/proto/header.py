@@ -37,7 +37,7 @@ MESSAGES = frozenset({1, 4, 7, 8, 17, 18, 19, 20, 22, 24, 25})
 
 
 def read(module: Module, fields: dict[int, list[Any]], tools: Tools, is_scheduled: bool) -> None:
-    """Fills in the header's attributes. Raises ProtoError."""
+    """Reads the header attributes into a module. Raises ProtoError if they are invalid."""
     attributes: dict[str, Any] = {}
     if is_scheduled:
         attributes["is_scheduled"] = True
@@ -126,7 +126,7 @@ _READERS: tuple[tuple[int, str, _Reader], ...] = (
 
 
 def read_frames(raw: bytes, tools: Tools) -> StackFrameIndex:
-    """The tables of a serialized `StackFrameIndexProto`. Raises ProtoError."""
+    """Parses a `StackFrameIndexProto`. Raises ProtoError if it is invalid."""
     m = decoded(tools.classes, "StackFrameIndexProto", raw)
     locations = []
     for one in m.file_locations:
@@ -146,7 +146,7 @@ _HANDLED = frozenset({1, 2, 3, 4, 6, 7, 8, 17, 18, 19, 20, 22, 24})
 
 
 def is_carried(number: int) -> bool:
-    """True if a field of `HloModuleProto` is kept as bytes, since a module has no attribute for it."""
+    """Returns True if a field of `HloModuleProto` has no attribute, so that its bytes are kept."""
     return number not in _HANDLED
 
 
@@ -154,7 +154,7 @@ def is_carried(number: int) -> bool:
 
 
 def write(module: Module, tools: Tools) -> list[bytes]:
-    """The fields of header and tables. Raises ProtoError."""
+    """Serializes the fields of header and tables. Raises ProtoError if an attribute cannot be represented."""
     given = dict(module._attributes)
     layout = given.get(ENTRY_LAYOUT)
     if layout is None:

@@ -26,7 +26,7 @@ _WITHOUT_JAXLIB = (
 
 @attrs.frozen
 class Held:
-    """A kind of thing that is no HLO text."""
+    """A kind of object or data that contains a program but is not HLO text."""
 
     what: str
     """For people."""

@@ -71,7 +71,7 @@ Parts: TypeAlias = tuple[NodeHead, dict[str, Any], bool, int, dict[Any, Any], In
 
 
 class Heads:
-    """The heads of one module."""
+    """The instruction templates of one module."""
 
     def __init__(self, tools: Tools, payloads: list[bytes]) -> None:
         self.tools = tools
@@ -85,9 +85,9 @@ class Heads:
         self.kept: list[Any] = []
 
     def parts(self, before: str, rest: str) -> Parts:
-        """The head of two pieces: the fields from the opcode up to the id, and those behind the called computations.
+        """Returns the template for the fields from the opcode to the id, and those after the called computations.
 
-        They are bytes, as characters of the same numbers. Raises ProtoError for what is not such fields in their order.
+        Both are bytes, as strings of characters below 256. Raises ProtoError unless they are such fields in order.
         """
         # A module with many of them would only drive those of others out.
         is_kept = not self.payloads and len(self.kept) < _MOST
@@ -196,7 +196,7 @@ class Heads:
     def for_operands(
         self, head: InstructionTemplate, fields: Fields, operands: tuple[Instruction, ...]
     ) -> dict[str, Any]:
-        """The attributes of an instruction with these operands, on which some of its head's fields depend."""
+        """Returns the attributes of an instruction whose template has fields that depend on the operands."""
         key = id(head), *[id(operand._head.shape) for operand in operands]
         found = self._for_shapes.get(key)
         if found is None:
@@ -250,7 +250,9 @@ class Heads:
     # ---- conditions
 
     def check(self, instruction: Instruction, told: Any, met: dict[Any, Any]) -> None:
-        """Raises ProtoError for what XLA's reader refuses; what was met is remembered where it follows from shapes."""
+        """Raises ProtoError if XLA's parser would reject an instruction. Conditions that depend on shapes only are
+        cached.
+        """
         for problem in (*conditions.of_opcode(instruction), *conditions.of_values(instruction)):
             if problem.is_error:
                 raise ProtoError(f"{instruction._name}: {problem.message}")
@@ -319,7 +321,7 @@ def _values(piece: bytes, least: int, most: int) -> list[tuple[int, int | bytes]
 
 
 def is_shown(use: AttributeUse, value: Any, operands: tuple[Instruction, ...]) -> bool:
-    """True if the text would have it, so that a module is the same from proto and from text."""
+    """Returns True if text would contain the attribute, so that modules from protos and from text are equal."""
     if use.printed is Printing.IF_TRUE:
         return value is True
     if use.printed is Printing.IF_NOT_DEFAULT:

@@ -23,7 +23,7 @@ _NAME, _ID, _OPERANDS, _PREDECESSORS, _CALLED = 1, 35, 36, 37, 38
 
 
 class CarefulBodies:
-    """Reads the computations of one module, whatever the order of fields. Raises ProtoError with path and offset."""
+    """Reader of the computations of one module with fields in any order. Raises ProtoError with path and offset."""
 
     def __init__(self, data: bytes, heads: Heads, known: dict[str, Computation]) -> None:
         self._data = data
@@ -32,7 +32,7 @@ class CarefulBodies:
         """Computations read so far, by the varint of their id."""
 
     def read(self, module: Module, path: str, start: int, end: int) -> Body:
-        """The computation between two places."""
+        """Reads the computation between two offsets."""
         name, thread, number, root = "", "main", 0, 0
         config: BackendConfig | None = None
         spans: list[tuple[int, int]] = []
@@ -155,9 +155,9 @@ class _Body:
 
 
 def in_order(data: bytes, start: int, end: int) -> dict[int, list[bytes]]:
-    """An instruction's fields by number and in its order, each as often as XLA's schema has it, with their tags.
+    """Returns an instruction's fields by number, each with its tag, as often as XLA's schema allows.
 
-    Of a message in pieces the pieces are joined; of any other field that is not repeated the last one counts.
+    Occurrences of a message field are merged; of any other non-repeated field, the last one is used.
     """
     schema = pool.messages()["HloInstructionProto"]
     found: dict[int, list[bytes]] = {}

@@ -35,7 +35,7 @@ _TUPLE_LITERALS, _SHAPE = 10, 1
 
 
 def read_literal(raw: bytes, shape: Shape, shapes: ShapeReader, depth: int = 0) -> Literal:
-    """The literal of a serialized `LiteralProto`, for a constant of that shape. Raises ProtoError."""
+    """Parses a `LiteralProto` for a constant of a shape. Raises ProtoError if it is invalid or does not fit the shape."""
     if depth > MAX_DEPTH:
         raise ProtoError(f"literals nest deeper than {MAX_DEPTH} levels")
     own: Shape | None = None
@@ -119,9 +119,9 @@ def _major_to_minor(shape: Shape, layout: Layout | None) -> list[int] | None:
 
 
 def write_literal(literal: Literal, shapes: ShapeWriter, classes: Classes, fill: bool = False) -> bytes:
-    """The serialized `LiteralProto`.
+    """Serializes to `LiteralProto`.
 
-    With `fill` elided values are zeros; without it they raise ProtoError, as do values of unknown types.
+    With `fill`, elided values are written as zeros; otherwise they raise ProtoError, as do values of unknown types.
     """
     if literal.shape.is_tuple and not literal.is_elided:
         inner = [write_literal(part, shapes, classes, fill) for part in literal.tuple_literals]
@@ -182,12 +182,12 @@ def _plain(shape: Shape) -> Shape:
 
 
 def field(number: int, data: bytes) -> bytes:
-    """One field of bytes as it lies in a message."""
+    """Serializes a bytes field."""
     return encoded(number << 3 | wire.BYTES) + encoded(len(data)) + data
 
 
 def encoded(value: int) -> bytes:
-    """A number as a varint; negative ones as 64-bit two's complement."""
+    """Encodes a number as a varint; negative ones as 64-bit two's complement."""
     if 0 <= value < 128:
         return _ONE[value]
     value &= (1 << 64) - 1

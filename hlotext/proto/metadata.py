@@ -24,7 +24,7 @@ _BY_NAME = {name: number for number, name in (_TEXTS | _NUMBERS).items()}
 
 
 def text(raw: bytes) -> str:
-    """A proto's string. Raises ProtoError for bytes that are no UTF-8, as protobuf's own readers do."""
+    """Decodes a proto string. Raises ProtoError for invalid UTF-8, as protobuf's own parsers do."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -32,9 +32,9 @@ def text(raw: bytes) -> str:
 
 
 def read_metadata(raw: bytes, classes: Classes, payloads: list[bytes]) -> Metadata | None:
-    """The metadata of a serialized `OpMetadata`; None if it says nothing that the text shows.
+    """Parses an `OpMetadata`; returns None if text would not show it.
 
-    `payloads` are the module's, which a payload may name by number. Raises ProtoError.
+    `payloads` are those of the module, which a payload may refer to by number. Raises ProtoError if it is invalid.
     """
     fields: dict[str, Any] = {}
     kinds: list[int] = []
@@ -64,7 +64,7 @@ def read_metadata(raw: bytes, classes: Classes, payloads: list[bytes]) -> Metada
 
 
 def payload_of(raw: bytes, classes: Classes, payloads: list[bytes]) -> bytes:
-    """The bytes that a serialized `Payload` stands for."""
+    """Returns the bytes that a `Payload` refers to."""
     message = decoded(classes, "Payload", raw)
     if message.WhichOneof("payload_source") != "id":
         return bytes(message.value)
@@ -74,7 +74,7 @@ def payload_of(raw: bytes, classes: Classes, payloads: list[bytes]) -> bytes:
 
 
 def write_metadata(metadata: Metadata, classes: Classes) -> bytes:
-    """The serialized `OpMetadata`. Raises ProtoError for text that is not UTF-8."""
+    """Serializes to `OpMetadata`. Raises ProtoError for text that is not UTF-8."""
     if (
         metadata.op_name
         and metadata.stack_frame_id
@@ -105,7 +105,7 @@ def _sized(value: str) -> bytes:
 
 
 def string_field(number: int, value: str) -> bytes:
-    """A text as a field. Raises ProtoError for text that is not UTF-8."""
+    """Serializes a string field. Raises ProtoError for text that is not UTF-8."""
     try:
         return field(number, value.encode())
     except UnicodeEncodeError:

@@ -27,7 +27,7 @@ _FIELD = re.compile(
 
 
 class Field:
-    """One field of the table."""
+    """A field of the table of messages."""
 
     __slots__ = (
         "is_message",
@@ -70,7 +70,7 @@ def messages() -> dict[str, dict[int, Field]]:
 
 
 class Classes:
-    """The message classes of one package, by name as attributes."""
+    """The message classes of one package, as attributes."""
 
     def __init__(self, package: str, is_shallow: bool) -> None:
         try:
@@ -185,6 +185,6 @@ def enum_numbers(name: str) -> dict[str, int]:
 
 
 def raw(message: Any) -> bytes:
-    """A message's bytes."""
+    """Serializes a message."""
     made: bytes = message.SerializeToString()
     return made

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def instruction_order(body: Body) -> list[Instruction]:
-    """The instructions of a computation, operands before users (`HloComputation::MakeInstructionPostOrder`).
+    """Returns the instructions of a computation in post-order (`HloComputation::MakeInstructionPostOrder`).
 
-    Every instruction without users starts a walk, in the order of their ids. XLA writes protos in that order already.
+    A traversal starts at every instruction without users, in order of ids. XLA writes protos in this order already.
     """
     like = body.like
     if (like is not None and like.is_in_order) or _is_in_order(
@@ -33,7 +33,7 @@ def instruction_order(body: Body) -> list[Instruction]:
 
 
 def as_read(computation: Computation) -> list[Instruction]:
-    """The instructions in the order that `instruction_order` gives when they are numbered as they stand, or in this one."""
+    """Returns the instructions in the order that reading a proto would give, or in text order if there is a cycle."""
     nodes = computation._instructions
     used = set(itertools.chain.from_iterable([node._operands for node in nodes]))
     starts = [place for place, node in enumerate(nodes) if node not in used]

@@ -53,7 +53,7 @@ def read_module(
 def read_module_and_ids(
     data: bytes, name: str, start: int, end: int
 ) -> tuple[Module, dict[int, Instruction]]:
-    """A module inside of a file, and its instructions by the ids under which the file speaks of them. Raises ProtoError."""
+    """Reads a module that is part of a file, and its instructions by id. Raises ProtoError if it is invalid."""
     instructions: dict[int, Instruction] = {}
     return _read(data, name, start, end, instructions, False), instructions
 
@@ -294,7 +294,9 @@ CONFIG_FLAGS = {
 
 
 def read_config(module: Module, data: bytes, name: str = "") -> None:
-    """Adds what the config of a `HloModuleProtoWithConfig` says to the header. Raises ProtoError."""
+    """Adds the attributes in the config of a `HloModuleProtoWithConfig` to the header. Raises ProtoError if it is
+    invalid.
+    """
     tools = Tools()
     for number, kind, start, end in wire.scan(data, 0, len(data), name):
         if number != 2 or kind != BYTES:

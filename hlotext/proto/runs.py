@@ -12,7 +12,7 @@ from hlotext.proto.traces import TracedModule
 
 @attrs.frozen
 class Runs:
-    """Runs of a program in a trace."""
+    """Number of runs of a program in a trace."""
 
     count: int
     is_inferred: bool
@@ -20,10 +20,10 @@ class Runs:
 
 
 def runs_of(traced: TracedModule, executions: Mapping[str, int] | None = None) -> Runs | None:
-    """The runs of a program: as the trace tells, else inferred; None if nothing ran.
+    """Returns the number of runs of a program, from the trace or else inferred; None if nothing ran.
 
-    An operation has one kernel or more in each execution, so that most counts of kernels are the runs, and what has more
-    kernels does not change that. `executions` are those in one run by the name of the operation; others run once.
+    An operation has at least one kernel per execution, so that the most frequent number of kernels is the number of
+    runs. `executions` are those of each operation in one run, by name; all others execute once.
     """
     if traced.runs:
         return Runs(traced.runs, False)

@@ -28,12 +28,12 @@ _UNKNOWN = "primitive_type_"
 
 
 def type_of_number(number: int) -> ElementType:
-    """The element type of a `PrimitiveType`; one of kind UNKNOWN for a number that this release does not know."""
+    """Returns the element type of a `PrimitiveType`, of kind UNKNOWN for a number unknown to this release."""
     return _BY_NUMBER.get(number) or element_type(f"{_UNKNOWN}{number}")
 
 
 def number_of_type(type_: ElementType) -> int:
-    """The `PrimitiveType` of an element type. Raises ProtoError for a word that is none."""
+    """Returns the `PrimitiveType` of an element type. Raises ProtoError for an unknown type."""
     if type_.number:
         return type_.number
     if type_.name.startswith(_UNKNOWN):
@@ -42,7 +42,7 @@ def number_of_type(type_: ElementType) -> int:
 
 
 class ShapeReader:
-    """Shapes by their bytes."""
+    """Parser of shapes, cached by their bytes."""
 
     def __init__(self, classes: Classes) -> None:
         self._classes = classes
@@ -50,7 +50,7 @@ class ShapeReader:
         self._layouts: dict[bytes, Layout] = {}
 
     def shape(self, raw: bytes, depth: int = 0) -> Shape:
-        """The shape of a serialized `ShapeProto`. Raises ProtoError."""
+        """Parses a `ShapeProto`. Raises ProtoError if it is invalid."""
         found = self._shapes.get(raw)
         if found is None:
             found = self._shapes[raw] = self._shape(raw, depth)
@@ -108,7 +108,7 @@ class ShapeReader:
         )
 
     def program_shape(self, raw: bytes) -> ComputationLayout:
-        """The signature of a serialized `ProgramShapeProto`. Raises ProtoError."""
+        """Parses a `ProgramShapeProto`. Raises ProtoError if it is invalid."""
         message = decoded(self._classes, "ProgramShapeProto", raw)
         parameters = tuple([self.shape(part) for part in message.parameters])
         return ComputationLayout(parameters, self.shape(message.result))
@@ -118,7 +118,7 @@ _PLAIN = Layout()
 
 
 def decoded(classes: Classes, name: str, raw: bytes) -> Any:
-    """A message of its bytes, one level of it. Raises ProtoError."""
+    """Parses a message of a type, given by name. Raises ProtoError if it is invalid."""
     try:
         return getattr(classes, name).FromString(raw)
     except classes.DecodeError:
@@ -126,7 +126,7 @@ def decoded(classes: Classes, name: str, raw: bytes) -> Any:
 
 
 class ShapeWriter:
-    """Bytes of shapes; `str()` of a shape is made once, its bytes too."""
+    """Serializer of shapes, cached."""
 
     def __init__(self, classes: Classes, is_filled: bool = True) -> None:
         self._classes = classes
@@ -136,8 +136,7 @@ class ShapeWriter:
         self._layouts: dict[Layout, bytes] = {}
 
     def shape(self, shape: Shape) -> bytes:
-        """The serialized `ShapeProto`; arrays without a layout get the descending one, as XLA's reader of texts gives it,
-        unless they are to stay as they are.
+        """Serializes to `ShapeProto`, with the descending layout for arrays without one, unless configured otherwise.
 
         Raises ProtoError for an element type without a number.
         """
@@ -193,7 +192,7 @@ class ShapeWriter:
         return raw
 
     def program_shape(self, parameters: list[tuple[str, Shape]], result: Shape) -> bytes:
-        """The serialized `ProgramShapeProto` of named parameters and a result."""
+        """Serializes named parameters and a result to `ProgramShapeProto`."""
         message = self._classes.ProgramShapeProto(
             parameters=[self.shape(shape) for _, shape in parameters],
             result=self.shape(result),

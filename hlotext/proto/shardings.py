@@ -31,7 +31,7 @@ REDUCTION = "sdy::reduction_op"
 
 
 def read_sharding(raw: bytes, classes: Classes, depth: int = 0) -> Sharding:
-    """The sharding of a serialized `OpSharding`. Raises ProtoError."""
+    """Parses an `OpSharding`. Raises ProtoError if it is invalid."""
     if depth > MAX_DEPTH:
         raise ProtoError(f"shardings nest deeper than {MAX_DEPTH} levels")
     m = decoded(classes, "OpSharding", raw)
@@ -73,7 +73,7 @@ def read_sharding(raw: bytes, classes: Classes, depth: int = 0) -> Sharding:
 
 
 def tiles_in(tiles: DeviceList | IotaTileAssignment) -> int:
-    """Number of device ids."""
+    """Returns the number of device ids."""
     return len(tiles.device_ids) if isinstance(tiles, DeviceList) else tiles.num_devices
 
 

@@ -401,7 +401,7 @@ def _unless_empty(number: int, raw: bytes) -> bytes:
 
 
 def metadata_bytes(metadata: Any, tools: Tools) -> bytes:
-    """The serialized metadata of an op line."""
+    """Serializes the metadata of an op line. Raises ProtoError if it is unknown to this release."""
     if isinstance(metadata, RawValue):
         raise ProtoError(f"the metadata {metadata} is unknown to this release")
     return write_metadata(metadata, tools.classes)
