@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import date
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 import hlotext as hlo
 from hlotext.analysis import XlaAge, age_for, age_of, as_age
 from hlotext.ir.values.age import RELEASES
+from tests.xla import installed_age
 
 BODY = """HloModule m, is_scheduled=true
 
@@ -67,6 +70,62 @@ def test_marks_stand_where_xla_writes_them(tail: str, since: date | None, until:
         parsed(f"  %a = f32[4]{{0}} get-tuple-element(%p), index=0\n  ROOT %b = f32[4]{{0}} negate(%a){tail}")
     )
     assert (age.since, age.until) == (since, until)
+
+
+LOWERED = """HloModule jit_f{header}, frontend_attributes={{xla.sdy.meshes={{mesh = #sdy.mesh<["d"=2]>}}}}
+
+ENTRY main.1 {{
+  x.1 = f32[4]{{0}} parameter(0), frontend_attributes={{xla.sdy.sharding="#sdy.sharding<@mesh, [{{\\"d\\"}}]>"}}
+  ROOT neg.1 = f32[4]{{0}} negate(x.1)
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("header", "until"),
+    [
+        ("", None),  # `lower(...).as_text(dialect="hlo")` writes the same with 0.10 and with 0.12
+        (", is_scheduled=true", date(2026, 9, 17)),
+        (", num_partitions=2", date(2026, 9, 17)),
+        (", allow_spmd_sharding_propagation_to_output={true}", date(2026, 9, 17)),
+    ],
+)
+def test_shardings_of_a_lowered_text_have_one_form_at_all_times(header: str, until: date | None) -> None:
+    age = age_of(hlo.parse(LOWERED.format(header=header)))
+    assert (age.since, age.until, bool(age.marks)) == (None, until, until is not None)
+
+
+@pytest.mark.xla
+def test_what_jax_lowers_is_not_of_another_time() -> None:
+    """Every text of a lowered program, with and without a mesh, allows for the release that wrote it."""
+    release = installed_age()
+    done = subprocess.run(
+        [sys.executable, "-c", LOWERING], capture_output=True, text=True, timeout=300, check=True
+    )
+    texts = done.stdout.split("\f")
+    assert len(texts) == 6
+    for text in texts:
+        age = age_of(hlo.parse(text))
+        assert age.since is None or release.until is None or age.since <= release.until
+        assert age.until is None or release.since is None or age.until >= release.since
+
+
+LOWERING = """
+import os
+os.environ.update(JAX_PLATFORMS="cpu", XLA_FLAGS="--xla_force_host_platform_device_count=2")
+import jax
+import numpy as np
+
+mesh = jax.sharding.Mesh(np.array(jax.devices()), ("d",))
+split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("d"))
+texts = []
+for sharding in (None, split):
+    x = jax.ShapeDtypeStruct((8, 8), "float32", sharding=sharding)
+    lowered = jax.jit(lambda x: (jax.numpy.sort(x @ x), x.sum())).lower(x)
+    texts += [lowered.as_text(dialect="hlo", debug_info=told) for told in (False, True)]
+    texts.append(lowered.compile().as_text())
+print("\\f".join(texts), end="")
+"""
 
 
 def test_what_is_said_with_less_right_gives_way() -> None:
