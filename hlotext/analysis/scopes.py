@@ -21,6 +21,7 @@ from hlotext.analysis.census import Shared, census, numbered
 from hlotext.analysis.communication import KINDS, largest_operand
 from hlotext.analysis.facts import fact
 from hlotext.analysis.metadata_propagation import MetadataSource, Propagated, spread
+from hlotext.analysis.op_names import joined_names
 from hlotext.analysis.origins import CalledLine, SourceLocation, SourceLocations, collective_cause
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.computation import Computation
@@ -264,8 +265,9 @@ _MOST_WRAPPERS = 64
 def read_op_name(op_name: str, root: str = "") -> _Named:
     """The scope and the phase in an op_name. `root` is the common prefix of a module's op_names."""
     if root:
-        # Where XLA makes one operation of several it joins their names with semicolons; the first counts.
+        # Where XLA makes one operation of several it joins their names, with semicolons or as one; the first counts.
         op_name = op_name.partition(f";{root}")[0].removeprefix(root)
+    op_name, *_ = joined_names(op_name) or (op_name,)
     parts = _parts(op_name)
     is_forward = is_backward = is_recomputed = False
     path: list[str] = []

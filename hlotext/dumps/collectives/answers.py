@@ -17,7 +17,7 @@ from hlotext.dumps.collectives.advice import Advice
 from hlotext.dumps.collectives.advice_rules import Where
 from hlotext.dumps.collectives.annotations import Annotations
 from hlotext.dumps.collectives.fates import fates_of
-from hlotext.dumps.collectives.finals import Match, item, match
+from hlotext.dumps.collectives.finals import Match, item, kin_of, match
 from hlotext.dumps.collectives.keys import Keys, Text
 from hlotext.dumps.collectives.pairing import Sides
 from hlotext.dumps.collectives.partitioner import Partitioner, Written
@@ -201,6 +201,8 @@ class _Answers:
         annotations = Annotations(self.partitioner, self.places)
         parts = [item(one.communication, self.sides.after) for one in self.partitioner.written]
         self._matches = match([item(one, self.final) for one in begun], parts)
+        taken = {id(part) for one in self._matches for part in one.parts}
+        self._left = {kin_of(part.kind) for part in parts if id(part) not in taken}
         where = _where(compilation, before_step)
         self.advice = Advice(self.partitioner, annotations, self.places, where, fates_of(self._matches))
         self.schemes = Schemes(self.partitioner, annotations)
@@ -217,16 +219,25 @@ class _Answers:
     def _reasons(self, found: Match) -> tuple[Reason, ...]:
         if not found.parts:
             return (self._unmatched(found),)
-        return tuple(self._reason(self._written[part.node], found) for part in found.parts)
+        parts = (self._reason(self._written[part.node], found) for part in found.parts)
+        missing = len(found.item.names) - len(found.parts)
+        return (*parts, *([self._unknown(found, wording.of_missing(missing))] if missing > 0 else []))
 
     def _unmatched(self, found: Match) -> Reason:
-        """A collective that is none of the partitioner's."""
+        """A collective that is none of the partitioner's, or may be made of some that no other collective is made of."""
         one = found.item.communication
+        if one.link is not Interconnect.DEVICE:
+            return self._unknown(found, "")
+        if len(found.item.names) > 1 or kin_of(found.item.kind) in self._left:
+            return self._unknown(found, wording.OF_OTHERS)
         axes = axes_of(self.final.module, one, self.mesh) or ()
-        is_device = one.link is Interconnect.DEVICE
-        cause = PASS if is_device else UNKNOWN
-        because = wording.by_a_pass(None) if is_device else wording.UNTOLD
-        return Reason(cause, None, None, None, axes, None, None, LOW, because)
+        return Reason(PASS, None, None, None, axes, None, None, LOW, wording.by_a_pass(None))
+
+    def _unknown(self, found: Match, doubt: str) -> Reason:
+        axes = axes_of(self.final.module, found.item.communication, self.mesh) or ()
+        doubts = (doubt,) if doubt else ()
+        made = Reason(UNKNOWN, None, None, None, axes, None, None, LOW, "", doubts=doubts)
+        return attrs.evolve(made, because=wording.sentence(made))
 
     def _place(self, node: hlo.Instruction | None, is_exact: bool = True) -> Place | None:
         return self.places.of(node, is_exact) if node is not None else None

@@ -23,6 +23,7 @@ from hlotext.dumps.collectives.places import (
     asked_kind,
     is_constraint,
     is_named_constraint,
+    joined_names_of,
     op_name_of,
 )
 from hlotext.dumps.collectives.producers import (
@@ -115,6 +116,8 @@ class _Ends:
         data = [n for n in node.operands if n.shape is not None and n.shape.is_array]
         if len(data) > 1 and one.kind != "all-to-all":  # one exchange may have an operand for each device
             return self._of_operands(one, data, axes)
+        if one.kind in SUMS and (names := joined_names_of(node)):
+            return tuple(self._of_name(name, axes) for name in names)
         parts = joined(data[0]) if data else []
         if len(parts) > 1 and op_name_of(node) == "":
             return self._of_operands(one, parts, axes)
@@ -148,6 +151,41 @@ class _Ends:
             )
             for number, (operand, own) in enumerate(zip(data, asked, strict=True))
         )
+
+    def _of_name(self, op_name: str, axes: tuple[str, ...]) -> Reason:
+        """The reason of a sum of which only the op_name is left: its frames are not those of the combined one."""
+        found = self._named(op_name)
+        computed = list(dict.fromkeys(behind_views(node) for node in found))
+        computed = [node for node in computed if node.opcode in SUMMING] or computed
+        frames = {(frame.file, frame.line) for node in computed if (frame := node.innermost_frame) is not None}
+        file, line = frames.pop() if len(frames) == 1 else ("", None)
+        exact = computed[0] if len(computed) == 1 else None
+        place = Place(op_name, line, file, _opcode(computed), exact)
+        kind = asked_kind(op_name)
+        if any(node.opcode in KINDS for node in found) or (not found and kind is not None and kind in SUMS):
+            return worded(PROGRAM, None, place, None, axes, None, MEDIUM)
+        if is_in_shard_map(place):
+            return unknown_sum(place, axes, "is in a shard_map that may request the sum itself")
+        if not may_sum(place, computed):
+            return unknown_sum(place, axes)
+        return worded(PARTIAL, None, place, place, axes, None, MEDIUM if computed else LOW)
+
+    def _named(self, op_name: str) -> list[hlo.Instruction]:
+        """The operations of the program, or else of the final text, with a name; in called computations, of its end."""
+        last, found = op_name.rpartition("/")[2], dict[str, list[hlo.Instruction]]()
+        for node in self._by_last.get(last, ()):
+            own = op_name_of(node)
+            if op_name == own or op_name.endswith(f"/{own}"):
+                found.setdefault(own, []).append(node)
+        return found[max(found, key=len)] if found else []
+
+    @functools.cached_property
+    def _by_last(self) -> Mapping[str, Sequence[hlo.Instruction]]:
+        found: dict[str, list[hlo.Instruction]] = defaultdict(list)
+        for node in (self.program or self.final).module.instructions():
+            if name := op_name_of(node).rpartition("/")[2]:
+                found[name].append(node)
+        return found
 
     def _asked_for(
         self, one: Communication, operand: hlo.Instruction, named: dict[_Sized, hlo.Instruction]

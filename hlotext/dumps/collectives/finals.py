@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import attrs
@@ -12,6 +12,7 @@ import hlotext as hlo
 from hlotext.analysis import Communication
 from hlotext.analysis.devices import participant_groups
 from hlotext.dumps.collectives.keys import Key, Text
+from hlotext.dumps.collectives.places import joined_names_of, op_name_of
 
 _VIEWS = frozenset({"bitcast", "copy", "reshape", "transpose", "convert", "get-tuple-element", "copy-done"})
 _MOST = 256
@@ -30,6 +31,8 @@ class Item:
     elements: tuple[int, ...]
     """Of each operand that is data."""
     channel: int | None
+    names: tuple[str, ...] = ()
+    """The op_names of the collectives that a combined one says it is made of; else its own."""
     unpadded: int | None = None
     """Elements before padding, of one whose only operand is padded."""
 
@@ -47,8 +50,7 @@ class Item:
 
     @property
     def op_name(self) -> str:
-        metadata = self.node.metadata
-        return metadata.op_name if metadata is not None else ""
+        return self.names[0] if len(self.names) == 1 else ""
 
 
 def item(communication: Communication, text: Text) -> Item:
@@ -76,6 +78,7 @@ def item(communication: Communication, text: Text) -> Item:
         groups,
         sizes,
         channel if isinstance(channel, int) else None,
+        joined_names_of(node) or (op_name_of(node),),
         _unpadded(node),
     )
 
@@ -101,7 +104,7 @@ class Match:
 def match(finals: Sequence[Item], parts: Sequence[Item]) -> list[Match]:
     """Finds the partitioner collectives that each final collective consists of. Each is used once."""
     found = [Match(one) for one in finals]
-    left = list(parts)
+    left = _named(found, list(parts))
     for same_kind in (True, False):
         for rule in _RULES:
             left = _by_rule(found, left, rule, same_kind)
@@ -203,6 +206,33 @@ def _dependences(one: Item) -> Hashable:
 
 
 # ---- several in one
+
+
+def _named(found: Sequence[Match], left: list[Item]) -> list[Item]:
+    """Collectives whose own name says which ones they were combined from.
+
+    Sizes do not count: what was moved out of a loop has more elements. Where more have a name than were combined, those
+    count that the operands are made of.
+    """
+    by_name: dict[Hashable, list[Item]] = defaultdict(list)
+    for part in left:
+        by_name[part.op_name, kin_of(part.kind), part.groups].append(part)
+    taken: set[int] = set()
+    for one in found:
+        if len(one.item.names) < 2:
+            continue
+        held = _held_keys(one.item)
+        for name, count in Counter(one.item.names).items():
+            key = (name, kin_of(one.item.kind), one.item.groups)
+            same = [part for part in by_name.get(key, ()) if id(part) not in taken]
+            if len(same) > count:
+                fits = [part for part in same if part.key in held or _operand_key(part) in held]
+                one.is_any |= len(fits) != count
+                same = (fits + [part for part in same if part not in fits])[:count]
+            one.parts += same
+            taken.update(map(id, same))
+        one.is_sure = len(one.parts) == len(one.item.names)
+    return [part for part in left if id(part) not in taken]
 
 
 def _combined(found: Sequence[Match], left: list[Item]) -> list[Item]:

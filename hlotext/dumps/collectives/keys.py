@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import attrs
 
 import hlotext as hlo
+from hlotext.analysis.op_names import joined_names
 from hlotext.ir.nodes.computation import Computation
 
 Key = tuple[str, int]
@@ -28,7 +29,7 @@ class Keys:
     def of(self, instruction: hlo.Instruction) -> Key | None:
         """Returns the key of an instruction, or None if it has no metadata."""
         metadata = instruction.metadata
-        if metadata is None:
+        if metadata is None or joined_names(metadata.op_name):  # of several: the frame is that of one of them
             return None
         chain = 0
         if metadata.stack_frame_id:

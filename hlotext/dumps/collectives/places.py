@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import hlotext as hlo
+from hlotext.analysis.op_names import joined_names
 from hlotext.dumps.collectives.keys import Key, Text
 from hlotext.dumps.collectives.records import Place
 from hlotext.ir.values.frames import StackFrame
@@ -28,8 +29,16 @@ def is_named_constraint(op_name: str) -> bool:
 
 
 def op_name_of(node: hlo.Instruction) -> str:
+    """The op_name; empty if absent, and of a combined collective, whose name is that of no operation."""
     metadata = node.metadata
-    return metadata.op_name if metadata is not None else ""
+    name = metadata.op_name if metadata is not None else ""
+    return "" if joined_names(name) else name
+
+
+def joined_names_of(node: hlo.Instruction) -> tuple[str, ...]:
+    """The op_names of the collectives that one was combined from, as far as it has them."""
+    metadata = node.metadata
+    return joined_names(metadata.op_name) if metadata is not None else ()
 
 
 _PRIMITIVE = re.compile(

@@ -36,6 +36,15 @@ def by_a_pass(name: str | None) -> str:
 
 
 LATER_PASS = "a later pass"
+OF_OTHERS = (
+    "it matches none of the partitioner's collectives, but some of these are missing: a pass may have combined them into it"
+)
+
+
+def of_missing(count: int) -> str:
+    """Of collectives that a combined one has the names of, and the text after partitioning has not."""
+    return f"it was combined from {count} more that the HLO after partitioning does not have under their names"
+
 
 
 def of_lookup(lookup: Place, argument: str) -> str:
