@@ -30,7 +30,6 @@ from hlotext.dumps.collectives.records import (
     MEDIUM,
     PARTIAL,
     PASS,
-    PROGRAM,
     RESHARD,
     UNKNOWN,
     CollectiveCause,
@@ -231,7 +230,8 @@ class _Answers:
         if len(found.item.names) > 1 or kin_of(found.item.kind) in self._left:
             return self._unknown(found, wording.OF_OTHERS)
         axes = axes_of(self.final.module, one, self.mesh) or ()
-        return Reason(PASS, None, None, None, axes, None, None, LOW, wording.by_a_pass(None))
+        because, doubts = wording.by_a_pass(None), (wording.BY_EXCLUSION,)
+        return Reason(PASS, None, None, None, axes, None, None, LOW, because, doubts=doubts)
 
     def _unknown(self, found: Match, doubt: str) -> Reason:
         axes = axes_of(self.final.module, found.item.communication, self.mesh) or ()
@@ -248,6 +248,7 @@ class _Answers:
         if tensor is None and part.cause == PARTIAL:
             tensor = user
         instead = instead_of(part, self.partitioner, self.places)
+        doubts = _doubts(part, found, self.mesh is not None)
         made = Reason(
             cause=part.cause,
             wanted_by=part.wanted_by,
@@ -256,7 +257,7 @@ class _Answers:
             axes=part.axes,
             have=str(part.have) if part.have is not None else None,
             want=str(part.want) if part.want is not None else None,
-            confidence=_confidence(part, found, self.mesh is not None),
+            confidence=_confidence(part, doubts),
             because="",
             part=part.part.name,
             readers=part.readers,
@@ -267,7 +268,7 @@ class _Answers:
             origin=self.schemes.origin(part),
             scheme="" if instead else self.schemes.scheme(part),
             instead=instead,
-            doubts=_doubts(part, found),
+            doubts=doubts,
             advice=Deferred(make=functools.partial(self.advice.suggestions, part)),
         )
         because = "; ".join(filter(None, (wording.sentence(made, part), self.schemes.constraint(part))))
@@ -286,30 +287,33 @@ def _where(compilation: Compilation, before: Step) -> Where:
     return {"tpu": "tpu", "gpu": "gpu"}.get(compilation.platform or "", "cpu")  # type: ignore[return-value]
 
 
-def _doubts(part: Written, found: Match) -> tuple[str, ...]:
-    """Why an answer is not sure."""
+def _doubts(part: Written, found: Match, has_mesh: bool) -> tuple[str, ...]:
+    """Why an answer is not sure; nothing where every item of it was found and nothing else fits."""
     doubts = list(dict.fromkeys(part.doubts))
     if found.is_any:
         doubts.append("another of the partitioner's collectives matches as well")
     elif not found.is_sure:
         doubts.append("matched to the partitioner's collective only by size and groups")
-    return tuple(doubts)
+    if part.cause == UNKNOWN:
+        return tuple(doubts)
+    is_moved = part.cause in (RESHARD, HALO)
+    needs_have = part.cause in (HALO, PARTIAL) or (part.cause == RESHARD and part.side != "result")
+    missing = (
+        ("the tensor was not found", is_moved and part.tensor is None),
+        ("the sharding of the tensor is not known", needs_have and part.have is None),
+        (
+            "the sharding that is needed is not known",
+            part.cause == RESHARD and part.side != "result" and part.want is None,
+        ),
+        ("the operation was not found", not is_moved and not part.users),
+        ("the mesh is not known", not has_mesh),
+    )
+    return (*doubts, *(doubt for doubt, is_missing in missing if is_missing))
 
 
-def _confidence(part: Written, found: Match, has_mesh: bool) -> Confidence:
-    """High where every item of the answer was found and nothing else fits."""
+def _confidence(part: Written, doubts: tuple[str, ...]) -> Confidence:
     if part.cause == UNKNOWN:
         return LOW
-    sure = not part.doubts and not found.is_any and found.is_sure
-    if part.cause == RESHARD:
-        told = part.side == "result" or part.want is not None
-        known = part.tensor is not None and told and (part.have is not None or part.side == "result")
-    elif part.cause == HALO:
-        known = part.tensor is not None and part.have is not None
-    elif part.cause == PARTIAL:
-        known = bool(part.users) and part.have is not None
-    else:
-        known = part.cause == PROGRAM and bool(part.users)
-    if sure and known and has_mesh:
+    if not doubts:
         return HIGH
     return MEDIUM if part.users or part.tensor is not None else LOW

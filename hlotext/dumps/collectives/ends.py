@@ -13,7 +13,17 @@ from hlotext.analysis import Communication, DeviceMesh, axes_of
 from hlotext.analysis.communication import KINDS
 from hlotext.dumps.collectives import wording
 from hlotext.dumps.collectives.ends_constraints import asking
-from hlotext.dumps.collectives.ends_reasons import is_in_shard_map, may_sum, unknown, unknown_sum, worded
+from hlotext.dumps.collectives.ends_reasons import (
+    BY_OPERAND,
+    NO_METADATA,
+    NO_READER,
+    ONLY_NAME,
+    is_in_shard_map,
+    may_sum,
+    unknown,
+    unknown_sum,
+    worded,
+)
 from hlotext.dumps.collectives.finals import kin_of
 from hlotext.dumps.collectives.foreseen import Foreseen, is_foreseeable
 from hlotext.dumps.collectives.keys import Key, Keys, Text
@@ -60,6 +70,9 @@ from hlotext.ir.values.sharding import Sharding
 
 _VIEWING = VIEWS | traits.SLICES | traits.TUPLES | {"opt-barrier"}
 """Their opcodes in the program."""
+_BY_NAMES = "only the names of the combined collectives show it"
+_BY_READER = "the operation is the one that it is named for; how it reads the tensor is not shown"
+_NEAREST = "the operation is the nearest one that reads the result"
 _Sized = tuple[str, int | None]
 """The kind of a collective, and the elements of an array that it takes."""
 
@@ -148,6 +161,7 @@ class _Ends:
                 axes,
                 None,
                 sure,
+                doubt="the program has no collective for another of the arrays that were combined",
             )
             for number, (operand, own) in enumerate(zip(data, asked, strict=True))
         )
@@ -157,18 +171,22 @@ class _Ends:
         found = self._named(op_name)
         computed = list(dict.fromkeys(behind_views(node) for node in found))
         computed = [node for node in computed if node.opcode in SUMMING] or computed
-        frames = {(frame.file, frame.line) for node in computed if (frame := node.innermost_frame) is not None}
+        frames = {
+            (frame.file, frame.line) for node in computed if (frame := node.innermost_frame) is not None
+        }
         file, line = frames.pop() if len(frames) == 1 else ("", None)
         exact = computed[0] if len(computed) == 1 else None
         place = Place(op_name, line, file, _opcode(computed), exact)
         kind = asked_kind(op_name)
         if any(node.opcode in KINDS for node in found) or (not found and kind is not None and kind in SUMS):
-            return worded(PROGRAM, None, place, None, axes, None, MEDIUM)
+            return worded(PROGRAM, None, place, None, axes, None, MEDIUM, doubt=_BY_NAMES)
         if is_in_shard_map(place):
             return unknown_sum(place, axes, "is in a shard_map that may request the sum itself")
         if not may_sum(place, computed):
             return unknown_sum(place, axes)
-        return worded(PARTIAL, None, place, place, axes, None, MEDIUM if computed else LOW)
+        sure: Confidence = MEDIUM if computed and self.program is not None else LOW
+        doubt = _BY_NAMES if sure == MEDIUM else ONLY_NAME
+        return worded(PARTIAL, None, place, place, axes, None, sure, doubt=doubt)
 
     def _named(self, op_name: str) -> list[hlo.Instruction]:
         """The operations of the program, or else of the final text, with a name; in called computations, of its end."""
@@ -207,7 +225,7 @@ class _Ends:
         made = maker(operand)
         if self._is_told_by_name(one):
             user = self.places.of(one.start)
-            return worded(PROGRAM, None, user, self._place(made), axes, None, MEDIUM)
+            return worded(PROGRAM, None, user, self._place(made), axes, None, MEDIUM, doubt=ONLY_NAME)
         if one.kind in SUMS:
             place, key = self._place(made), self.final.key_of(made)
             if place is not None and is_in_shard_map(
@@ -216,11 +234,14 @@ class _Ends:
                 return unknown_sum(place, axes, "is in a shard_map that may request the sum itself")
             if place is not None and not may_sum(place, self._candidates(made, key) if key else []):
                 return unknown_sum(place, axes)
-            return worded(PARTIAL, None, place, place, axes, None, MEDIUM if place is not None else LOW)
+            sure: Confidence = MEDIUM if place is not None else LOW
+            doubt = BY_OPERAND if place is not None else NO_METADATA
+            return worded(PARTIAL, None, place, place, axes, None, sure, doubt=doubt)
         argument = argument_of(made)
         tensor, have = self._place(argument) or self._place(made), self._have(argument)
+        spec = str(have) if have is not None else None
         return self._constrained(one, tensor, axes, have) or worded(
-            RESHARD, OPERATION, None, tensor, axes, str(have) if have is not None else None, LOW
+            RESHARD, OPERATION, None, tensor, axes, spec, LOW, doubt=NO_READER
         )
 
     def _single(self, one: Communication, operand: hlo.Instruction | None, axes: tuple[str, ...]) -> Reason:
@@ -238,7 +259,8 @@ class _Ends:
         if kin_of(one.kind) in kinds or self._is_told_by_name(one):
             taken = user.instruction.operands[:1] if user.instruction is not None else ()
             tensor = self.program_places.of(taken[0]) if taken else None
-            return worded(PROGRAM, None, user, tensor, axes, None, HIGH if candidates else MEDIUM)
+            is_read: Confidence = HIGH if candidates else MEDIUM
+            return worded(PROGRAM, None, user, tensor, axes, None, is_read, doubt=ONLY_NAME)
         made = maker(operand) if operand is not None else None
         if one.kind in SUMS:
             return (
@@ -256,12 +278,13 @@ class _Ends:
         if not may_sum(user, candidates):
             return unknown_sum(user, axes)
         summing = [c for c in candidates if c.opcode in SUMMING]
-        sure: Confidence = HIGH if len(summing) == 1 else MEDIUM
-        return worded(PARTIAL, None, user, user, axes, None, sure if candidates else LOW)
+        sure: Confidence = HIGH if len(summing) == 1 else MEDIUM if candidates else LOW
+        doubt = "several operations of the program have its op_name and line" if candidates else ONLY_NAME
+        return worded(PARTIAL, None, user, user, axes, None, sure, doubt=doubt)
 
     def _unnamed_sum(self, made: hlo.Instruction | None, axes: tuple[str, ...]) -> Reason:
         user = self._place(made) if made is not None and made.opcode in SUMMING else None
-        return worded(PARTIAL, None, user, user, axes, None, LOW)
+        return worded(PARTIAL, None, user, user, axes, None, LOW, doubt=NO_METADATA)
 
     def _moved(
         self,
@@ -281,17 +304,16 @@ class _Ends:
         have = str(spec) if spec is not None else None
         if key is None:
             if is_returned(one) and one.kind != "collective-permute":
-                return worded(
-                    RESHARD, RESULT, None, tensor or self._place(made), axes, have, MEDIUM if have else LOW
-                )
-            return (
-                worded(RESHARD, OPERATION, None, tensor, axes, have, LOW) if tensor else unknown(None, axes)
-            )
+                told, level = tensor or self._place(made), MEDIUM if have else LOW
+                return worded(RESHARD, RESULT, None, told, axes, have, level, doubt=NO_METADATA)
+            if tensor is None:
+                return unknown(None, axes)
+            return worded(RESHARD, OPERATION, None, tensor, axes, have, LOW, doubt=NO_METADATA)
         if (found := self._constrained(one, tensor or self._place(made), axes, spec)) is not None:
             return found
         if one.kind == "collective-permute":
             if not self._is_marked and any(c.opcode in WINDOWED for c in candidates):
-                return worded(HALO, None, user, tensor, axes, have, MEDIUM)
+                return worded(HALO, None, user, tensor, axes, have, MEDIUM, doubt=_BY_READER)
             return unknown(
                 user,
                 axes,
@@ -307,15 +329,18 @@ class _Ends:
             wanted = CONSTRAINT if exact is not None and is_constraint(exact) else OPERATION
             is_read = have is not None and exact is not None and self._reads(exact, made)
             sure: Confidence = HIGH if is_read else MEDIUM if candidates else LOW
-            return worded(RESHARD, wanted, who, tensor, axes, have, sure)
+            doubt = NO_READER if who is None else ONLY_NAME if not candidates else _BY_READER
+            return worded(RESHARD, wanted, who, tensor, axes, have, sure, doubt=doubt)
         if self._is_of_tensor(one, made, key):
             place = self._place(reader_of(one, self.final, key))
             wanted = CONSTRAINT if place is not None and is_named_constraint(place.op_name) else OPERATION
             # A constraint before the reader leaves no operation in the text: only the program shows that there is none.
             if place is not None and (self.program is not None or wanted == CONSTRAINT):
-                return worded(RESHARD, wanted, place, tensor or self._place(made), axes, have, MEDIUM)
+                told = tensor or self._place(made)
+                return worded(RESHARD, wanted, place, told, axes, have, MEDIUM, doubt=_NEAREST)
         if tensor is not None:
-            return worded(RESHARD, OPERATION, None, tensor, axes, have, MEDIUM if candidates else LOW)
+            level = MEDIUM if candidates else LOW
+            return worded(RESHARD, OPERATION, None, tensor, axes, have, level, doubt=NO_READER)
         return unknown(
             user,
             axes,
@@ -349,6 +374,7 @@ class _Ends:
             str(have) if have is not None else None,
             MEDIUM,
             found.want,
+            "the constraint was found by following the array in the program",
         )
         if is_direct:
             return made

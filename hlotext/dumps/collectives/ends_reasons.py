@@ -10,8 +10,13 @@ import attrs
 import hlotext as hlo
 from hlotext.dumps.collectives import wording
 from hlotext.dumps.collectives.partitioner import SUMMING
-from hlotext.dumps.collectives.records import LOW, UNKNOWN, Confidence, Place, Reason
+from hlotext.dumps.collectives.records import HIGH, LOW, UNKNOWN, Confidence, Place, Reason
 from hlotext.ir.tables import opcodes
+
+ONLY_NAME = "only an op_name shows it, not the program"
+NO_METADATA = "it has no metadata; its operand was followed"
+NO_READER = "the operation that needs it was not found"
+BY_OPERAND = "the combined collective names no parts; the operand of this one was followed"
 
 
 def may_sum(place: Place, candidates: Sequence[hlo.Instruction]) -> bool:
@@ -52,6 +57,9 @@ def worded(
     have: str | None,
     confidence: Confidence,
     want: str | None = None,
+    doubt: str = "",
 ) -> Reason:
-    made = Reason(cause, wanted_by, user, tensor, axes, have, want, confidence, "")
+    """A reason in words. `doubt` says why it is not certain, and is left out of one that is."""
+    doubts = (doubt,) if doubt and confidence != HIGH else ()
+    made = Reason(cause, wanted_by, user, tensor, axes, have, want, confidence, "", doubts=doubts)
     return attrs.evolve(made, because=wording.sentence(made))

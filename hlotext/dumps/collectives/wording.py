@@ -36,15 +36,15 @@ def by_a_pass(name: str | None) -> str:
 
 
 LATER_PASS = "a later pass"
-OF_OTHERS = (
-    "it matches none of the partitioner's collectives, but some of these are missing: a pass may have combined them into it"
-)
+BY_EXCLUSION = "it is none of the partitioner's, and the pass is not known"
+OF_OTHERS = "it is none of the partitioner's collectives, but some of these are missing: a pass may have combined them"
 
 
 def of_missing(count: int) -> str:
     """Of collectives that a combined one has the names of, and the text after partitioning has not."""
-    return f"it was combined from {count} more that the HLO after partitioning does not have under their names"
-
+    return (
+        f"it was combined from {count} more that the HLO after partitioning does not have under their names"
+    )
 
 
 def of_lookup(lookup: Place, argument: str) -> str:
@@ -142,7 +142,8 @@ def sure_of(reason: Reason) -> str:
     ]
     parts = " and ".join(filter(None, [", ".join(known[:-1]), *known[-1:]]))
     verb = "is" if len(known) == 1 and not parts.endswith("s") else "are"
-    told = f"{reason.confidence}: {parts} {verb} known" if known else reason.confidence
+    only = "only " if reason.cause == UNKNOWN else ""
+    told = f"{reason.confidence}: {only}{parts} {verb} known" if known else reason.confidence
     # The doubts of an unknown cause are its sentence already.
     has_doubts = reason.doubts and reason.cause != UNKNOWN
     return f"{told} (uncertain: {'; '.join(reason.doubts)})" if has_doubts else told
