@@ -297,6 +297,10 @@ def test_data_widened_ahead_of_a_loop_cost_what_converting_in_its_body_spares() 
     read = WIDENED.replace(
         "new = f32[512,128]{1,0} add(sum, taken)", "half = f32[65536,128]{1,0} cosine(all)\n" + KEPT
     )
+    hoisted = WIDENED.replace("/convert_element_type", "/while/body/convert_element_type")
+    assert "D101" in codes(
+        hoisted
+    )  # the program converts all of it in each iteration: the compiler moved that out
     own = WIDENED.replace("/convert_element_type", "/while/body/dot_general")
     for other in (NARROW, own, read, WIDENED.replace("multiply(c, ns)", "power(c, ns)")):
         assert "D101" not in codes(other)

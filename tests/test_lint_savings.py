@@ -115,6 +115,51 @@ def test_the_transform_of_real_data_is_that_of_as_many_axes(lengths: str, functi
     assert finding.help.startswith(f"use jnp.fft.{functions}")
 
 
+@pytest.mark.parametrize(("filling", "places"), [("(0, 0)", 2), ("(0, 1)", 0)])
+def test_padded_data_are_real_if_the_padding_is(filling: str, places: int) -> None:
+    text = (
+        UNNAMED.replace("META0", "")
+        .replace("META1", "")
+        .replace("x = f32[64,1024,1024]", "x = f32[64,1024,512]")
+    )
+    text = text.replace(
+        "c = c64[64,1024,1024]{2,1,0} convert(x)",
+        f"""w = c64[64,1024,512]{{2,1,0}} convert(x)
+  z = c64[] constant({filling})
+  c = c64[64,1024,1024]{{2,1,0}} pad(w, z), padding=0_0x0_0x0_512""",
+    )
+    found = lint.run(hlo.parse(text), lint.Config(**{**support.SAY_ALL, "select": ("D101",)}))
+    assert sum(one.places for one in found) == places
+
+
+@pytest.mark.parametrize(
+    ("spectrum", "is_said"),
+    [
+        ("b = c64[64,1024,1024]{2,1,0} negate(there)", True),
+        (
+            "r = f32[64,1024,1024]{2,1,0} real(there)\n  i = f32[64,1024,1024]{2,1,0} imag(there)\n"
+            "  n = f32[64,1024,1024]{2,1,0} negate(i)\n  b = c64[64,1024,1024]{2,1,0} complex(r, n)",
+            True,
+        ),
+        ("b = c64[64,1024,1024]{2,1,0} exponential(there)", False),
+    ],
+)
+def test_what_is_made_of_the_spectrum_of_real_data(spectrum: str, is_said: bool) -> None:
+    """Its conjugate and what is scaled belong to real data, too."""
+    text = (
+        UNNAMED.replace("META0", f"\n  {spectrum}")
+        .replace("META1", "")
+        .replace("fft(there), fft_type=I", "fft(b), fft_type=I")
+    )
+    text = text.replace(
+        "ROOT y = f32[64,1024,1024]{2,1,0} real(back)",
+        "p = c64[64,1024,512]{2,1,0} slice(back), "
+        "slice={[0:64], [0:1024], [0:512]}\n  ROOT y = f32[64,1024,512]{2,1,0} real(p)",
+    )
+    found = lint.run(hlo.parse(text), lint.Config(**{**support.SAY_ALL, "select": ("D101",)}))
+    assert sum(one.places for one in found) == 1 + is_said
+
+
 SCORES = """HloModule scores, is_scheduled=true, frontend_attributes={fingerprint_before_lhs="0"}
 
 largest {

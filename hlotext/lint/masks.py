@@ -195,6 +195,23 @@ def _ends(sizes: tuple[int, ...]) -> list[list[NDArray[np.int64]]]:
     return [[np.full(_SAMPLES, place) for place in (*corner, *rest)] for corner in itertools.product(*ends)]
 
 
+def iterations_apart(a: Value, b: Value) -> int | None:
+    """The difference of two places that a loop's counter determines, equal in almost all iterations; None for others."""
+    if not (is_counted(a, _of_loop) and is_counted(b, _of_loop)):
+        return None
+    counters: dict[Instruction, _Array] = {}
+    try:
+        apart = np.broadcast_to(_at(a, [], _Left(counters)) - _at(b, [], _Left(counters)), _SAMPLES)
+    except _UnknownError:
+        return None
+    middle = int(np.median(apart))
+    return middle if np.mean(apart == middle) > _ALMOST_ALL else None
+
+
+_ALMOST_ALL = 0.95
+"""Part of the iterations: the first ones may read what was there before the loop."""
+
+
 class _UnknownError(Exception):
     """An operation that is not evaluated."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import is_computed_again, size_of
 from hlotext.lint.rounds import Rounds, in_calls, moves, unmoved
 from hlotext.lint.rule import Context
 from hlotext.lint.training import is_backward
-from hlotext.lint.values import VIEWS, Value, consumers, source
+from hlotext.lint.values import VIEWS, Value, consumers, formula, source
 
 SMALL = 8
 """Minimum ratio of a stack's size to one slice of it, and to the sums that are made of it."""
@@ -92,8 +92,13 @@ def stacks(rounds: Rounds, times: int = SMALL) -> Iterator[tuple[int, Instructio
         yield slot, writer.instruction.operands[1]
 
 
-def stack_writers(rounds: Rounds, times: int = SMALL) -> Iterator[tuple[int, Value]]:
-    """The slots into which each iteration only writes a slice, with the dynamic-update-slices."""
+def stack_writers(
+    rounds: Rounds, times: int = SMALL, may_read: Callable[[Value, Value], bool] | None = None
+) -> Iterator[tuple[int, Value]]:
+    """The slots into which each iteration only writes a slice, with the dynamic-update-slices.
+
+    `may_read` says of a user of such a slot, and of the writer, whether the slot counts in spite of it.
+    """
     for slot, given in enumerate(rounds.given):
         if slot in rounds.passed:
             continue
@@ -106,9 +111,31 @@ def stack_writers(rounds: Rounds, times: int = SMALL) -> Iterator[tuple[int, Val
             continue
         if times * size_of(update.instruction.shape) > size_of(given.shape):
             continue
-        readers = [user for element in rounds.elements[slot] for user, _ in consumers(Value(element), VIEWS)]
-        if all(user.instruction is writer.instruction for user in readers):
+        readers = [user for element in rounds.elements[slot] for user, _ in consumers(Value(element), _MOVED)]
+        others = [user for user in readers if user.instruction is not writer.instruction]
+        if all(
+            _only_keeps_old(user, writer) or (may_read is not None and may_read(user, writer))
+            for user in others
+        ):
             yield slot, writer
+
+
+_MOVED = VIEWS | {"copy"}
+
+
+def _only_keeps_old(user: Value, writer: Value) -> bool:
+    """True for the old slice that a masked write leaves where its place is out of bounds, as `.at[i].set` writes."""
+    one = user.instruction
+    if one.opcode != "dynamic-slice" or one.shape != writer.instruction.operands[1].shape:
+        return False
+    if list(map(formula, user.operands()[1:])) != list(map(formula, writer.operands()[2:])):
+        return False
+    return all(
+        then.instruction.opcode == "select" and number == _ELSE for then, number in consumers(user, VIEWS)
+    )
+
+
+_ELSE = 2
 
 
 # ---- stacks that a forward pass keeps for the backward pass

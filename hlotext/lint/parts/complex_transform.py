@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import fusions_around, only_does, size_of
 from hlotext.lint.rule import Context, Report, Rule
@@ -15,7 +16,7 @@ from hlotext.lint.wording import sizes
 
 _HALF = 0.5
 """Part of the work and the bytes that a transform of real data takes."""
-_MOST_STEPS = 8
+_MOST_STEPS = 32
 _PLANE = 2
 
 
@@ -93,26 +94,62 @@ def _half_of(array: Instruction, user: Instruction, context: Context) -> float:
 
 def _was_real(transform: Value) -> bool:
     """True if all imaginary parts are zero before a transform."""
-    made = source(transform.operands()[0], VIEWS | {"transpose"})
-    one, operands = made.instruction, made.operands()
+    pending = [transform.operands()[0]]
+    for _ in range(_MOST_STEPS):
+        if not pending:
+            return True
+        made = source(pending.pop(), _PLACES)
+        one, operands = made.instruction, made.operands()
+        if not any(_is_complex(operand.instruction) for operand in operands):
+            if not _begins_real(one, operands):
+                return False
+        elif one.opcode in _JOINS:
+            pending += operands
+        elif one.opcode in _ARITHMETIC:
+            pending += [operand for operand in operands if _is_complex(operand.instruction)]
+        else:
+            return False
+    return False
+
+
+def _begins_real(one: Instruction, operands: list[Value]) -> bool:
+    """True if an operation makes complex numbers of real ones, or is a constant without imaginary parts."""
     if one.opcode == "complex":
         return is_zero(operands[1])
-    before = one.operands[0].shape if one.opcode == "convert" else None
-    return before is not None and before.is_array and not str(before.element_type).startswith("c")
+    if one.opcode == "constant":
+        return str(one.literal).replace(" ", "").endswith((",0)", ",-0)"))
+    return one.opcode == "convert"
+
+
+def _is_complex(one: Instruction) -> bool:
+    return one.shape is None or not one.shape.is_array or str(one.shape.element_type).startswith("c")
 
 
 def _is_then_real(transform: Value) -> bool:
     """True if only real parts of the result are used, possibly scaled, and its spectrum is that of real data."""
-    users = [user.instruction.opcode for user, _ in consumers(transform, VIEWS | {"transpose"})]
-    if not users or set(users) != {"real"} or (transform.instruction.is_root and not transform.fusions):
+    if transform.instruction.is_root and not transform.fusions:
         return False
-    pending = [transform.operands()[0]]
+    users = {user.instruction.opcode for user, _ in consumers(transform, _PLACES | {"slice"})}
+    if users != {"real"}:
+        return False
+    pending, seen = [transform.operands()[0]], set[Instruction]()
     for _ in range(_MOST_STEPS):
         if not pending:
             break
-        made = source(pending.pop(), VIEWS | {"transpose", "convert"})
-        if made.instruction.opcode == "fft":
-            return str(made.instruction.attributes.get("fft_type")) == "FFT" and _was_real(made)
-        if made.instruction.opcode in ("divide", "multiply"):
+        made = source(pending.pop(0), _PLACES)
+        one = made.instruction
+        if one in seen:
+            continue
+        seen.add(one)
+        if one.opcode == "fft":
+            return str(one.attributes.get("fft_type")) == "FFT" and _was_real(made)
+        if one.opcode in _ARITHMETIC and (one.opcode != "convert" or _is_complex(one.operands[0])):
             pending += made.operands()
     return False
+
+
+_PLACES = VIEWS | {"transpose"}
+_ARITHMETIC = (ELEMENTWISE - traits.TRANSCENDENTAL) | traits.SLICES | traits.REPEATS_ELEMENTS
+"""Opcodes that make real numbers of real ones, and spectra of real data of such spectra."""
+_JOINS = frozenset({"concatenate", "pad"})
+"""Opcodes that put real data beside other values."""

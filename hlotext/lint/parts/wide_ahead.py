@@ -77,9 +77,9 @@ def _ahead(rounds: Rounds, slot: int, context: Context) -> _Ahead | None:
 
 
 def _is_programs(part: Instruction) -> bool:
-    """True for a conversion of the program before the loop: the CPU compiler widens narrow operands of matmuls itself."""
+    """True for a conversion of the program, perhaps moved out of the loop: of matmuls the CPU compiler widens operands."""
     name = part.metadata.op_name if part.metadata is not None else ""
-    return part.opcode == "convert" and name.endswith("/convert_element_type") and "/while/" not in name
+    return part.opcode == "convert" and name.endswith("/convert_element_type")
 
 
 def _bits(shape: Shape | None) -> int:

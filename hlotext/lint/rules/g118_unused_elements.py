@@ -30,6 +30,7 @@ from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.square_factors import square_factors
 from hlotext.lint.stable_sorts import of_keys_alone
+from hlotext.lint.unused_rows import unused_rows
 from hlotext.lint.values import Value
 from hlotext.lint.wording import sizes
 
@@ -55,7 +56,7 @@ _BY_BLOCKS = "compute only the blocks that the mask keeps: banded attention, or 
 class UnusedElements(Rule):
     code = "G118"
     name = "unused-elements"
-    title = "a matrix multiplication or sort whose result is only partly used"
+    title = "a matrix multiplication, sort or table whose result is only partly used"
     waste = "dense"
     needs_optimized = True
 
@@ -95,8 +96,12 @@ class UnusedElements(Rule):
         saved = {one: seconds for one, seconds in saved.items() if seconds}
         for group in connected(saved):
             products = [one for one in group if main[one].opcode in _PRODUCTS]
-            if not products:  # no matmul has unused elements
-                continue  # compilers fuse and narrow the rest
+            if not products:
+                if (
+                    report := unused_rows(group, saved, asked, context)
+                ) is not None:  # too much of it is used
+                    yield report
+                continue
             first = max((one for one in saved if one in products), key=saved.__getitem__)
             words, remedy = _said(main[first], asked, context)
             seconds = sum(saved[one] for one in group)

@@ -178,6 +178,8 @@ def _depending(leaves: set[int], numbers: Numbers) -> set[int]:
 def _spared(writer: Instruction, same: set[Instruction], context: Context) -> float:
     """Seconds less of an operation if some of its instructions are not computed: of a fusion, it still takes as long as the
     rest of its arithmetic, and as what the rest reads and writes."""
+    if all(largest_elements(one) <= 1 for one in same):  # a place that is found twice saves no time
+        return 0.0
     prices = context.prices
     seconds = prices.seconds(writer)
     inside = [one for one in parts_of(writer) if one.opcode not in traits.NAMES_VALUE]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from hlotext.analysis import Backend, byte_text, total_of
+from hlotext.analysis import Backend, byte_text, memory_space, total_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -133,7 +133,7 @@ def _shifts(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
             if (_is_copy(one, context) and (unmoved(one) is moved or rounds.slot_of(one) == slot))
             or _feeds(one, moved, context)
         ]
-        seconds = context.prices.together([moved, *copies])
+        seconds = _writing(moved, context) + context.prices.together(copies)
         if seconds:
             size = total_of(moved.shape).allocated_bytes
             yield Report(
@@ -148,6 +148,19 @@ def _shifts(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
                 and _moves_more_than_it_starts([moved, *copies], seconds, context),
                 covers=frozenset([moved, *copies]),
             )
+
+
+def _writing(moved: Instruction, context: Context) -> float:
+    """Seconds of writing shifted state: of an operation with other results, which stays, those of the bytes alone."""
+    prices = context.prices
+    if moved.opcode != "get-tuple-element":
+        return prices.seconds(moved)
+    if moved.shape is not None and memory_space(moved.shape):  # it stays in fast memory
+        return 0.0
+    return min(
+        prices.writing(moved, moved.operands[0]),
+        prices.reading(size_of(moved.shape)) * prices.runs(moved.computation),
+    )
 
 
 def _reorders(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
@@ -326,7 +339,7 @@ def _overlaid(value: Value) -> tuple[list[Value], list[int]]:
 
 _OVERLAID = frozenset({"add", "maximum", "or"})
 _PLACING = frozenset({"concatenate", "pad"}) | _OVERLAID
-_JOINING = frozenset({"concatenate", "fusion", "pad", "select"})
+_JOINING = frozenset({"concatenate", "dynamic-update-slice", "fusion", "pad", "select"})
 _MOVING = traits.KEEPS_ELEMENTS | {"dynamic-slice", "slice"}
 
 

@@ -11,15 +11,25 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.demand import Demand, fraction
 from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import size_of
+from hlotext.lint.masks import iterations_apart
 from hlotext.lint.rounds import Rounds, in_calls, parts_of, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.slots import SMALL, given_in, memory_of, stacks, taken_out
-from hlotext.lint.values import VIEWS, Value, behind_views, consumers, is_spread, result_elements
+from hlotext.lint.slots import SMALL, given_in, memory_of, stack_writers, stacks, taken_out
+from hlotext.lint.values import (
+    VIEWS,
+    Value,
+    behind_views,
+    consumers,
+    formula,
+    is_spread,
+    result_elements,
+)
 
 _HALF = 0.5
 _MOST_STEPS = 200
 _STACKING = VIEWS | ELEMENTWISE | traits.REPEATS_ELEMENTS | traits.SOURCES | traits.UPDATES_ELEMENTS
 """Opcodes of fusions that only write a slice, or compute it from arrays that a reduction would read instead."""
+_CARRY = "carry the slices that the next iteration reads as loop state, and "
 _STARTED = 2
 """Kernels of a reduction in each iteration."""
 _SUMMED = VIEWS | {"convert", "transpose"}
@@ -35,18 +45,42 @@ class StackedResults(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         for rounds in stepped_rounds(context):
             asked = demands(context.module).get(in_calls(rounds.loop))
-            taken = taken_out(rounds)
-            for slot, writer in stacks(rounds):
-                needed = asked.get(slot) if isinstance(asked, dict) else None
-                report = _partly_used(rounds, slot, writer, needed, context) or _summed(
-                    rounds, slot, writer, taken[slot], context
+            taken, apart = taken_out(rounds), dict(stacks(rounds))
+            for slot, writer in stack_writers(rounds, may_read=_is_of_earlier):
+                needed, update = (
+                    asked.get(slot) if isinstance(asked, dict) else None,
+                    writer.instruction.operands[1],
                 )
+                report = _partly_used(rounds, slot, update, needed, context, reads_earlier=slot not in apart)
+                if report is None and slot in apart:
+                    report = _summed(rounds, slot, update, taken[slot], context)
                 if report is not None:  # the stacked results are not only partly used
                     yield report
 
 
+def _is_of_earlier(user: Value, writer: Value) -> bool:
+    """True for a slice like that which is written, of a few iterations earlier: the loop's state can carry it."""
+    one, update = user.instruction, writer.instruction.operands[1]
+    if one.opcode != "dynamic-slice" or one.shape is None or update.shape is None:
+        return False
+    if one.shape.dimensions != update.shape.dimensions:
+        return False
+    places = zip(writer.operands()[2:], user.operands()[1:], strict=True)
+    back = [0 if formula(a) == formula(b) else iterations_apart(a, b) for a, b in places]
+    return None not in back and 1 <= sum(abs(one or 0) for one in back) <= _EARLIER
+
+
+_EARLIER = 4
+
+
 def _partly_used(
-    rounds: Rounds, slot: int, update: Instruction, needed: object, context: Context
+    rounds: Rounds,
+    slot: int,
+    update: Instruction,
+    needed: object,
+    context: Context,
+    *,
+    reads_earlier: bool,
 ) -> Report | None:
     shape = rounds.given[slot].shape
     if not isinstance(needed, Demand) or fraction(needed, shape) > _HALF:
@@ -58,8 +92,8 @@ def _partly_used(
         update,
         1 - part,
         f"only {100 * part:.2g} % of which is used",
-        "return only what is used: the last value from the loop state, every k-th from an outer scan over an inner "
-        "lax.fori_loop of k iterations",
+        f"{_CARRY if reads_earlier else ''}return only what is used: the last value from the loop state, every k-th from an "
+        "outer scan over an inner lax.fori_loop of k iterations",
         context,
         # An inner loop has steps of its own, which small ones would not repay.
         _stacking(rounds, slot, context) if part * context.prices.trips(rounds.loop) <= 1 else 0.0,

@@ -1,0 +1,86 @@
+"""Arrays that `.at[i].set` fills in a loop: a masked write reads its old slice, and iterations may read the slice before."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlotext as hlo
+from hlotext import lint
+from tests import support
+
+_MODULE = """HloModule history, is_scheduled=true
+
+body {{
+  s = (s32[], f32[1024]{{0}}, f32[64,1024]{{1,0}}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[1024]{{0}} get-tuple-element(s), index=1
+  ys = f32[64,1024]{{1,0}} get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  two = s32[] constant(2)
+  zero = s32[] constant(0)
+  most = s32[] constant(63)
+  next = s32[] add(i, one)
+  before = s32[] subtract(i, one)
+  half = s32[] divide(i, two)
+  far = s32[] subtract(i, most)
+  above = pred[] compare(i, zero), direction=GE
+  inside = pred[1,1024]{{1,0}} broadcast(above), dimensions={{}}
+  old = f32[1,1024]{{1,0}} dynamic-slice(ys, {read}, zero), dynamic_slice_sizes={{1,1024}}
+  row = f32[1,1024]{{1,0}} reshape(x)
+  {step}
+  y = f32[1024]{{0}} reshape(new)
+  stacked = f32[64,1024]{{1,0}} dynamic-update-slice(ys, new, i, zero)
+  ROOT n = (s32[], f32[1024]{{0}}, f32[64,1024]{{1,0}}) tuple(next, y, stacked)
+}}
+
+condition {{
+  s = (s32[], f32[1024]{{0}}, f32[64,1024]{{1,0}}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  most = s32[] constant(64)
+  ROOT more = pred[] compare(i, most), direction=LT
+}}
+
+ENTRY main {{
+  x = f32[1024]{{0}} parameter(0)
+  zero = s32[] constant(0)
+  nothing = f32[] constant(0)
+  empty = f32[64,1024]{{1,0}} broadcast(nothing), dimensions={{}}
+  s = (s32[], f32[1024]{{0}}, f32[64,1024]{{1,0}}) tuple(zero, x, empty)
+  loop = (s32[], f32[1024]{{0}}, f32[64,1024]{{1,0}}) while(s), condition=condition, body=body
+  ys = f32[64,1024]{{1,0}} get-tuple-element(loop), index=2
+  ROOT last = f32[1,1024]{{1,0}} slice(ys), slice={{[63:64], [0:1024]}}
+}}
+"""
+_MASKED = "fresh = f32[1,1024]{1,0} cosine(row)\n  new = f32[1,1024]{1,0} select(inside, fresh, old)"
+_USED = "new = f32[1,1024]{1,0} cosine(old)"
+
+
+def _said(read: str, step: str) -> list[lint.Finding]:
+    text = _MODULE.format(read=read, step=step)
+    return lint.run(hlo.parse(text), lint.Config(**{**support.SAY_ALL, "select": ("M115",)}))
+
+
+def test_a_masked_write_is_a_write() -> None:
+    """`.at[i].set` keeps the old slice where the place is out of bounds."""
+    (finding,) = _said("i", _MASKED)
+    assert finding.help.startswith("return only what is used")
+    assert finding.peak_bytes == pytest.approx(64 * 4096, rel=0.05)
+
+
+def test_the_slice_before_can_be_carried() -> None:
+    """`y[i - 1]` takes no more than the last slice, which the state of the loop can hold."""
+    (finding,) = _said("before", _USED)
+    assert finding.help.startswith("carry the slices that the next iteration reads")
+
+
+@pytest.mark.parametrize(
+    ("read", "step"),
+    [
+        ("half", _USED),  # any slice may be needed again
+        ("far", _USED),
+        ("i", _USED),  # what was there before the loop counts
+    ],
+)
+def test_other_reads_need_the_array(read: str, step: str) -> None:
+    """Slices of long ago, and what was there before the loop, are not in a short state."""
+    assert not _said(read, step)
