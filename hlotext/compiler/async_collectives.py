@@ -103,7 +103,7 @@ class ConvertAsyncCollectivesToSync(Pass):
     """XLA age to follow; empty: from the text, else the newest, which restores plain collectives."""
 
     def run(self, module: Module) -> PassResult:
-        """Runs the pass on a module, which is modified in place. Raises ValueError if it is not scheduled."""
+        """Runs the pass on a module, which is modified in place. Does nothing unless it is scheduled."""
         decisions = _mark_all(module, age_for(module, self.age or None))
         return PassResult.of({"synchronous": sum(d.rule == SYNCHRONOUS for d in decisions)})
 

@@ -68,8 +68,9 @@ class PostSchedulingCopies(Pass):
     """XLA age to follow; empty: from the text, else the newest."""
 
     def run(self, module: Module) -> PassResult:
-        """Runs the pass on a module, which is modified in place. Raises MemoryModelError if buffers cannot be
-        determined.
+        """Runs the pass on a scheduled module, which is modified in place.
+
+        Raises ValueError if the module is not scheduled, and MemoryModelError if buffers cannot be determined.
         """
         before = sum(i.opcode == "copy" for i in module.instructions())
         _after_schedule(module, age_for(module, self.age or None))

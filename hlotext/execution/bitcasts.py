@@ -13,11 +13,11 @@ from hlotext.layout.tiling import Placement, TileStep, placement
 
 
 def bitcast(lines: Lines, value: Plain, source: Shape, target: Shape, type_: ElementType) -> Plain:
-    """Bytes of `source` reinterpreted as `target`, with elements of `type_` in the plain text.
+    """Emits lines that reinterpret the bytes of `source` as `target`, and returns the value, with elements of `type_`.
 
-    The elements in memory order, tile padding included, truncated or padded to the result and rearranged. Raises
-    NotExecutable
-    for values without bytes, and for widened elements of different widths.
+    The elements are taken in memory order, tile padding included, truncated or padded to the size of the result, and
+    rearranged to its layout. Raises NotExecutable for tuples of different shapes, for shapes whose placement in memory
+    is unknown, and for widened elements of different widths.
     """
     if source.is_tuple or target.is_tuple:
         if source.without_layout() == target.without_layout():

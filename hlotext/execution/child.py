@@ -19,7 +19,7 @@ from jaxlib import _hlo, _jax, xla_client
 
 
 def read(path: str) -> list[Any]:
-    """The arrays of a file: a line of JSON with types and sizes, then their bytes."""
+    """Returns the arrays of a file: a line of JSON with types and sizes, then their bytes."""
     with open(path, "rb") as file:
         head = json.loads(file.readline())
         found = []
@@ -31,7 +31,7 @@ def read(path: str) -> list[Any]:
 
 
 def write(path: str, arrays: list[Any]) -> None:
-    """Writes them so."""
+    """Writes arrays to a file in the format that `read` reads."""
     head = [[array.dtype.name, list(array.shape)] for array in arrays]
     with open(path, "wb") as file:
         file.write(json.dumps(head).encode() + b"\n")
@@ -40,7 +40,7 @@ def write(path: str, arrays: list[Any]) -> None:
 
 
 def program(path: str) -> str:
-    """The text as StableHLO, which is what the client compiles."""
+    """Returns the program of an HLO text file as StableHLO, which the client compiles."""
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         module = _hlo.hlo_module_from_text(file.read())
     computation = _hlo.XlaComputation(module.as_serialized_hlo_module_proto())
@@ -49,7 +49,7 @@ def program(path: str) -> str:
 
 
 def options(devices: int) -> Any:
-    """Each device is a replica."""
+    """Returns compile options in which each device is a replica."""
     found = xla_client.CompileOptions()
     found.num_replicas = devices
     found.num_partitions = 1
@@ -58,7 +58,10 @@ def options(devices: int) -> Any:
 
 
 def run(executable: Any, arrays: list[Any], devices: list[Any]) -> list[Any]:
-    """The results for these arguments."""
+    """Executes a program on the devices and returns its results as numpy arrays.
+
+    With several devices, the first dimension of each argument and result is the device.
+    """
     if len(devices) == 1:
         buffers = [jax.device_put(array, devices[0]) for array in arrays]
         return [np.asarray(result) for result in executable.execute(buffers)]
@@ -76,7 +79,7 @@ def run(executable: Any, arrays: list[Any], devices: list[Any]) -> list[Any]:
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:
-    """Does one job."""
+    """Compiles a job's program and runs it on each of its inputs. Returns the output files and the seconds of each run."""
     devices = jax.devices("cpu")[: job["devices"]]
     loaded = devices[0].client.compile_and_load(
         program(job["text"]), _jax.DeviceList(tuple(devices)), options(len(devices))
@@ -93,7 +96,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Works until standard input ends."""
+    """Reads jobs from standard input, one JSON object per line, and answers each in the same form until the input ends."""
     jax.config.update("jax_enable_x64", True)
     for line in sys.stdin:
         job = json.loads(line)

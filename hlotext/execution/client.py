@@ -187,7 +187,7 @@ def _one_line(text: str) -> str:
 
 
 def read_arrays(path: str) -> Arrays:
-    """The arrays of a file that the child wrote."""
+    """Returns the arrays of a file that the child process wrote."""
     with open(path, "rb") as file:
         head = json.loads(file.readline())
         return [_read(file.read, name, sizes) for name, sizes in head]
@@ -200,7 +200,7 @@ def _read(read: Any, name: str, sizes: Sequence[int]) -> np.ndarray[Any, Any]:
 
 
 def write_arrays(path: str, arrays: Iterable[np.ndarray[Any, Any]]) -> None:
-    """Writes arrays for the child: a line of JSON with types and sizes, then their bytes."""
+    """Writes arrays for the child process: a line of JSON with types and sizes, then their bytes."""
     known = [np.asarray(array) for array in arrays]
     head = [[array.dtype.name, list(array.shape)] for array in known]
     with open(path, "wb") as file:

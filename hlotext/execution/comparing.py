@@ -37,7 +37,10 @@ def difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
 
 
 def device_difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], devices: int) -> float:
-    """The largest difference on any device; arrays of several devices have them as first dimension."""
+    """Returns the largest difference on any device, as `difference` defines it.
+
+    With several devices, the first dimension of each array is the device.
+    """
     if devices == 1 or a.shape != b.shape:
         return difference(a, b)
     return max(difference(a[number, ...], b[number, ...]) for number in range(devices))

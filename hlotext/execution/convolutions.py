@@ -19,7 +19,8 @@ _FUSED = "__cudnn$convBiasActivationForward"
 def convolution(
     lines: Lines, i: Instruction, operands: Sequence[Plain], result: Shape, config: Mapping[str, Any]
 ) -> Plain:
-    """Result of a `__cudnn$conv*` in its result's type (`CudnnConvBackendConfig`). Raises NotExecutable.
+    """Emits lines for a `__cudnn$conv*` custom call and returns its result, in the result's element type. Raises
+    NotExecutable.
 
     Window and dimension labels of a gradient are those of the convolution that it belongs to (`ConvRewriter`).
     """

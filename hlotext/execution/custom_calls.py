@@ -26,7 +26,10 @@ _AS_IT_IS = frozenset({"TopK"})
 
 
 def custom_call(lines: Lines, i: Instruction, operands: Sequence[Plain], shape: Shape) -> Plain | None:
-    """Result of a custom call; None if the CPU client runs it itself. Raises NotExecutable."""
+    """Emits lines for a custom call and returns its result; None if the CPU client runs the call itself.
+
+    Raises NotExecutable for a target that is not modeled.
+    """
     target = str(i.attributes.get("custom_call_target", ""))
     if target in _SAME and operands:
         return operands[0]

@@ -68,7 +68,11 @@ class Reference:
         raise TypeError("a reference owns a child process and its files; create one where it is needed")
 
     def distance(self, module: Module) -> float:
-        """The largest relative difference of another module's results. Raises NotExecutable."""
+        """Returns the largest relative difference between this module's results and those of another one.
+
+        Infinity if the parameters or the number of results differ. Raises NotExecutable if the other module cannot be
+        executed or runs on another number of devices.
+        """
         text = plain(module, wide=True, devices=self._asked)
         if text.devices != self._devices:
             raise NotExecutable(other_devices(self._devices, text.devices))
@@ -88,7 +92,7 @@ class Reference:
 
 
 def other_devices(before: int, after: int) -> str:
-    """Why modules for other numbers of devices are not compared."""
+    """Returns the reason why modules that run on different numbers of devices are not compared."""
     return (
         f"one runs on {pluralize(before, 'device')}, the other on {pluralize(after, 'device')}; devices=1 runs both as "
         "before partitioning"
@@ -98,10 +102,11 @@ def other_devices(before: int, after: int) -> str:
 def first_change(
     before: Module, after: Module, count: int, after_so_many: Callable[[int | None], tuple[Module, str]]
 ) -> str | None:
-    """The first of `count` rewrites that changed a result, in a sentence; None if the results agree.
+    """Finds the first of `count` rewrites that changed a result. Returns a sentence about it; None if the results
+    agree.
 
-    `after_so_many` returns the module after the first n rewrites, and the name of the last of them. Found by bisection, in
-    log2(count) runs. Warns about a module that cannot be executed.
+    `after_so_many` returns the module after the first n rewrites, and the name of the nth. Found by bisection, in about
+    log2(count) runs. If a module cannot be executed, warns and returns None.
     """
     try:
         with Reference(before) as reference:

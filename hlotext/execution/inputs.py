@@ -37,10 +37,10 @@ def random_arrays(shapes: Sequence[Shape], seed: int = 0, shift: float = 0.0) ->
 def device_arrays(
     text: PlainModule, seed: int = 0, shift: float = 0.0, types: Sequence[Shape] | None = None
 ) -> list[np.ndarray[Any, Any]]:
-    """Random arrays for a text; for several devices an array for each, stacked along a new first dimension.
+    """Returns random arrays for the parameters of a program; with several devices, the first dimension is the device.
 
-    Devices that hold the same piece of a parameter get equal ones. `types` are the shapes to draw, by default those that the
-    text takes. Raises NotExecutable as `random_arrays` does.
+    Devices that hold the same shard of a parameter get equal arrays. `types` are the shapes to draw; None: those that
+    the program takes. Raises NotExecutable as `random_arrays` does.
     """
     types = text.taken if types is None else types
     if text.devices == 1:

@@ -13,7 +13,7 @@ from hlotext.ir.values.types import ElementType, TypeKind, element_type
 
 @attrs.frozen
 class Plain:
-    """A value of the plain text."""
+    """A value of the text that is executed."""
 
     name: str
     shape: Shape
@@ -21,24 +21,27 @@ class Plain:
 
     @property
     def type(self) -> ElementType:
-        """Its element type."""
+        """The element type of the value."""
         return self.shape.element_type
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Its dimensions."""
+        """The dimensions of the value."""
         return self.shape.dimensions
 
 
 class Lines:
-    """The lines of one computation, added one by one."""
+    """Builds the text of one computation, instruction by instruction."""
 
     def __init__(self, numbers: list[int]) -> None:
         self.lines: list[str] = []
         self._numbers = numbers  # shared by all computations of a module
 
     def add(self, opcode: str, shape: Shape, operands: Iterable[Plain | str] = (), *attributes: str) -> Plain:
-        """Adds a line; operands given as text are written verbatim, as the literal of a constant is."""
+        """Adds an instruction and returns its value.
+
+        Operands given as text are written verbatim, such as the literal of a constant. Empty attributes are left out.
+        """
         self._numbers[0] += 1
         name = f"v{self._numbers[0]}"
         inside = ", ".join(one if isinstance(one, str) else f"%{one.name}" for one in operands)
@@ -47,7 +50,7 @@ class Lines:
         return Plain(name, shape.without_layout())
 
     def text(self, name: str, root: Plain, is_entry: bool = False) -> str:
-        """The computation with that root, which is its last line."""
+        """Returns the text of the computation, in which the instruction of `root` is marked as the root."""
         marker = f"%{root.name} = "
         lines = [f"  ROOT {line}" if line.startswith(marker) else f"  {line}" for line in self.lines]
         return "\n".join([f"{'ENTRY ' if is_entry else ''}%{name} {{", *lines, "}"])
@@ -55,19 +58,19 @@ class Lines:
     # ---- what is needed again and again
 
     def scalar(self, type_: ElementType, text: str) -> Plain:
-        """A constant without dimensions."""
+        """Adds a scalar constant with this literal."""
         return self.add("constant", Shape(type_), (text,))
 
     def zero(self, type_: ElementType) -> Plain:
-        """Nothing of a type."""
+        """Adds a scalar zero of an element type."""
         return self.scalar(type_, _zero(type_))
 
     def filled(self, value: Plain, sizes: Sequence[int]) -> Plain:
-        """A scalar in every place."""
+        """Broadcasts a scalar to these dimensions."""
         return self.add("broadcast", Shape(value.type, tuple(sizes)), (value,), "dimensions={}")
 
     def zeros(self, shape: Shape) -> Plain:
-        """Zeros of a shape, tuples too."""
+        """Adds zeros of a shape, which may be a tuple. Raises NotExecutable for a token or an opaque shape."""
         if shape.is_tuple:
             parts = [self.zeros(part) for part in shape.tuple_shapes]
             return self.add("tuple", Shape.tuple(tuple(part.shape for part in parts)), parts)
@@ -77,19 +80,19 @@ class Lines:
         return self.filled(scalar, shape.dimensions) if shape.dimensions else scalar
 
     def convert(self, value: Plain, type_: ElementType) -> Plain:
-        """The elements as another type."""
+        """Converts the elements to another type."""
         if value.type is type_:
             return value
         return self.add("convert", Shape(type_, value.sizes), (value,))
 
     def reshape(self, value: Plain, sizes: Sequence[int]) -> Plain:
-        """The elements in other sizes."""
+        """Reshapes a value to these dimensions."""
         if value.sizes == tuple(sizes):
             return value
         return self.add("reshape", Shape(value.type, tuple(sizes)), (value,))
 
     def transpose(self, value: Plain, order: Sequence[int]) -> Plain:
-        """Result dimension i is dimension `order[i]`."""
+        """Transposes a value; dimension i of the result is dimension `order[i]` of the value."""
         if tuple(order) == tuple(range(len(order))):
             return value
         sizes = tuple(value.sizes[d] for d in order)
@@ -98,7 +101,7 @@ class Lines:
         )
 
     def resize(self, value: Plain, sizes: Sequence[int]) -> Plain:
-        """The first elements of each dimension, padded with zeros at the end."""
+        """Slices or pads each dimension at its end to these sizes. Padding is zero."""
         least = tuple(min(a, b) for a, b in zip(value.sizes, sizes, strict=True))
         if least != value.sizes:
             ranges = ", ".join(f"[0:{size}]" for size in least)
@@ -111,15 +114,15 @@ class Lines:
         return value
 
     def element(self, value: Plain, index: int) -> Plain:
-        """An element of a tuple."""
+        """Takes an element of a tuple."""
         return self.add("get-tuple-element", value.shape.tuple_shapes[index], (value,), f"index={index}")
 
     def tuple(self, parts: Sequence[Plain]) -> Plain:
-        """A tuple of values."""
+        """Makes a tuple of values."""
         return self.add("tuple", Shape.tuple(tuple(part.shape for part in parts)), parts)
 
     def binary(self, opcode: str, a: Plain, b: Plain) -> Plain:
-        """An elementwise operation on two values of one shape."""
+        """Adds an elementwise operation on two values of one shape."""
         return self.add(opcode, a.shape, (a, b))
 
 
@@ -130,7 +133,7 @@ def _zero(type_: ElementType) -> str:
 
 
 def wider(types: Iterable[ElementType]) -> ElementType:
-    """The floating type that holds most of several ones; bf16 and f16 together need f32."""
+    """Returns the widest of these floating-point types; for bf16 and f16 together f32."""
     found = list(dict.fromkeys(types))
     if len(found) == 1:
         return found[0]

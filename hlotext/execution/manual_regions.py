@@ -30,17 +30,20 @@ Starts = Sequence[tuple[int, ...]]
 
 
 def is_edge(i: Instruction) -> bool:
-    """True for the custom calls around a region."""
+    """True for the custom calls that begin or end a manual region (shard_map)."""
     return i.attributes.get("custom_call_target") in _TO_LOCAL | _TO_WHOLE
 
 
 def has_regions(module: Module) -> bool:
-    """True for a program that is whole outside of such regions."""
+    """True if the module has manual regions, so that it is unpartitioned outside of them."""
     return any(i.opcode == "custom-call" and is_edge(i) for i in module.instructions())
 
 
 def edge(lines: Lines, i: Instruction, operands: Sequence[Plain], shape: Shape, devices: int) -> Plain:
-    """The arrays that a device takes into a region, or whole ones behind it. Raises NotExecutable."""
+    """Emits lines that cut arrays into each device's shards where a region begins, or join them where it ends.
+
+    Raises NotExecutable on one device, and if the shardings do not determine the shards.
+    """
     if devices == 1:
         raise NotExecutable("a shard_map runs on the devices of its mesh, not with devices=1")
     is_local = i.attributes["custom_call_target"] in _TO_LOCAL

@@ -24,7 +24,7 @@ class Verdict(enum.Enum):
 
     @classmethod
     def of(cls, status: int) -> Verdict:
-        """The verdict of an exit status; one below 0 is a signal."""
+        """Returns the verdict of an exit status; a negative status is a signal, as in `subprocess`."""
         return cls.GOOD if status == 0 else cls.SKIP if status == 125 else cls.BAD
 
 
@@ -40,7 +40,7 @@ class Narrowed:
 
 
 def smallest(count: int, verdict: Callable[[tuple[int, ...]], Verdict], wanted: Verdict) -> Narrowed:
-    """A minimal set of items, numbers below `count`, that yields a verdict which the empty set does not.
+    """Finds a minimal subset of `count` items that yields a verdict which the empty set does not, with Zeller's ddmin.
 
     Zeller's ddmin: halves, then their complements, then ever smaller parts; what was tried is not tried again.
 
@@ -97,7 +97,7 @@ class FirstBad:
 
 
 def first_bad(things: Sequence[T], verdict: Callable[[T], Verdict]) -> FirstBad:
-    """The first bad item of a sequence whose first item is good and last is bad, by bisection.
+    """Finds the first bad item, by bisection, of a sequence that begins with a good one and ends with a bad one.
 
     Raises ValueError if the first is not good or the last not bad.
 

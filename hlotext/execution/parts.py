@@ -41,7 +41,7 @@ def cut(array: Array, whole: Shape, sharding: Sharding | None, part: tuple[int, 
 
 
 def joined(parts: Array, whole: Shape, sharding: Sharding | None) -> Array:
-    """The array with these shards. Raises NotExecutable as `cut` does."""
+    """Joins the shards of an array, which are stacked along the first dimension. Raises NotExecutable as `cut` does."""
     devices, part = parts.shape[0], parts.shape[1:]
     found: Array = np.zeros(whole.dimensions, parts.dtype)
     for device, where in _slices(whole, sharding, part, devices).items():
@@ -71,7 +71,7 @@ def _slices(
 
 
 def leaves(sharding: Sharding | None, shape: Shape) -> Sequence[Sharding | None]:
-    """The sharding of each array of a shape; None if it is not said."""
+    """Returns the sharding of each array of a shape, in order; None for each whose sharding is unknown."""
     count = sum(1 for _, leaf in shape.leaves() if leaf.is_array)
     if sharding is None:
         return [None] * count
@@ -89,11 +89,11 @@ def leaves(sharding: Sharding | None, shape: Shape) -> Sequence[Sharding | None]
 
 
 def pieces(parameter: Instruction, replicas: int, partitions: int) -> list[tuple[int, ...]]:
-    """For each array of a parameter, the piece that each device holds, as a number: equal numbers, equal arrays.
+    """Returns for each array of a parameter the shard that each device holds, as a number: equal numbers, equal arrays.
 
-    Replicas share what `parameter_replication` says, partitions what the sharding replicates. Without a sharding every device
-    has an array of its own, but for scalars of whole numbers and truth values, which steer loops that all devices run alike.
-    Devices are numbered replica by replica.
+    Replicas share the arrays that `parameter_replication` marks; partitions share what the sharding replicates. Without
+    a sharding every device has an array of its own, except for integer and boolean scalars, which steer loops that all
+    devices run alike. Devices are numbered replica by replica.
     """
     shape = parameter.shape
     assert shape is not None

@@ -37,7 +37,7 @@ Event = Mapping[str, Any]
 def trace_events(
     estimate: Estimate, memory: Assignment | None = None, measured: TracedModule | None = None
 ) -> Iterator[Event]:
-    """The events of one run.
+    """Yields the events of one run in Chrome's trace event format.
 
     Args:
         estimate: The least times; their chip names the process.
@@ -59,7 +59,7 @@ def trace_events(
 
 
 def packed(events: Iterator[Event]) -> bytes:
-    """Events as a gzipped JSON file, the same bytes for the same events."""
+    """Returns events as gzipped JSON; equal events give equal bytes."""
     lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in events)
     text = f'{{"displayTimeUnit":"ns","traceEvents":[\n{lines}\n]}}\n'
     return gzip.compress(text.encode(), 6, mtime=0)

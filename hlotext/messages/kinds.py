@@ -36,7 +36,7 @@ _BODY_END = re.compile(
 
 @attrs.frozen
 class Found:
-    """A place where a message begins."""
+    """A message found in a log."""
 
     text: str
     match: re.Match[str]
@@ -50,23 +50,23 @@ class Found:
         return self.match.end()
 
     def bytes(self, group: int) -> float | None:
-        """A size in the sentence."""
+        """Returns the size that a group of the pattern matched, in bytes; None if it matched none."""
         return size(self.match[group]) if self.match[group] else None
 
     def body_end(self) -> int:
-        """End of an exception's text, which may have several paragraphs."""
+        """Returns the offset at which an exception's text ends, which may have several paragraphs."""
         end = _BODY_END.search(self.text, self.rest, min(self.end, self.rest + _BODY))
         return min(self.end, self.rest + _BODY) if end is None else end.start()
 
     def paragraph_end(self) -> int:
-        """Where the paragraph ends, or the next message begins."""
+        """Returns the offset at which the paragraph ends or the next message begins."""
         end = self.text.find("\n\n", self.rest, self.end)
         return self.end if end < 0 else end
 
 
 @attrs.frozen
 class Kind:
-    """One form of a message."""
+    """A form of message: its pattern, and the function that reads its fields."""
 
     name: str
     pattern: re.Pattern[str]
@@ -118,7 +118,7 @@ def _of(place: tuple[str, int] | None) -> Fields:
 
 
 def program_line(found: Found) -> Fields:
-    """The line of the program that a message names, else that of the traceback in front of it."""
+    """Returns the program's source line that a message names, else that of the traceback before it."""
     return _of(named_line(found.text, found.match.start(), found.body_end())) or _frame(found)
 
 
@@ -409,5 +409,5 @@ TOOK = _sentence(r"The operation took ([\dhmnus.]+)")
 
 
 def seconds(match: re.Match[str]) -> float | None:
-    """Of a line that says how long something took."""
+    """Returns the seconds that a line with a duration states; None if they cannot be parsed."""
     return duration(match[1].rstrip("."))

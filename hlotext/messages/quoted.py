@@ -20,7 +20,7 @@ _NOT_THE_PROGRAM = ("/site-packages/", "/dist-packages/", "<frozen ", "<string>"
 
 
 def size(text: str) -> float | None:
-    """Bytes; units are powers of 1024."""
+    """Parses a size such as `1.5GiB` and returns bytes; None if it cannot be parsed. Units are powers of 1024."""
     match = _SIZE.fullmatch(text.strip().replace(" ", ""))
     if match is None:
         return None
@@ -31,7 +31,7 @@ def size(text: str) -> float | None:
 
 
 def duration(text: str) -> float | None:
-    """Seconds of absl's form: `2m12.85s`, `150ms`."""
+    """Parses a duration of absl, such as `2m12.85s` or `150ms`, and returns seconds; None if it cannot be parsed."""
     match = _DURATION.fullmatch(text)
     if match is None or not text:
         return None
@@ -43,7 +43,7 @@ def duration(text: str) -> float | None:
 
 
 def braced(text: str, start: int, end: int) -> str | None:
-    """Text from an opening brace or parenthesis to its closing one; None if it is not closed."""
+    """Returns the text from an opening brace or parenthesis at `start` to its closing one; None if it is not closed."""
     opening = text[start]
     depth = 0
     for match in _PAIRS[opening].finditer(text, start, end):
@@ -57,7 +57,7 @@ _PAIRS = {"{": re.compile(r"[{}]"), "(": re.compile(r"[()]")}
 
 
 def shape_at(text: str, start: int, end: int) -> str | None:
-    """The shape that starts at an offset, with its layout; a whole tuple. None if there is none."""
+    """Returns the shape that starts at an offset, with its layout, or a whole tuple; None if there is no shape."""
     if text.startswith("(", start, end):
         return braced(text, start, end)
     match = _ARRAY.match(text, start, end)
@@ -72,13 +72,15 @@ _OP_LINE = re.compile(r"(?:ROOT\s+)?%?([\w.\-]+)\s=\s")
 
 
 def op_line(text: str, start: int, end: int) -> tuple[str, str | None] | None:
-    """Name and shape of the first op line in a stretch of text."""
+    """Returns name and shape of the first op line between two offsets; None if there is no op line."""
     match = _OP_LINE.search(text, start, end)
     return (match[1], shape_at(text, match.end(), end)) if match is not None else None
 
 
 def metadata(text: str, start: int, end: int) -> dict[str, str | int]:
-    """`op_name`, `stack_frame_id`, `source_file` and `source_line` in a stretch of text, the first of each."""
+    """Returns the first `op_name`, `stack_frame_id`, `source_file` and `source_line` between two offsets, as far as
+    present.
+    """
     found: dict[str, str | int] = {}
     for match in _METADATA.finditer(text, start, end):
         key = match[1] or match[3]
@@ -87,7 +89,9 @@ def metadata(text: str, start: int, end: int) -> dict[str, str | int]:
 
 
 def frame(text: str, start: int, end: int) -> tuple[str, int] | None:
-    """The last frame of a traceback in a stretch of text that is the program's own."""
+    """Returns file and line of the last traceback frame between two offsets that is the program's own; None if there is
+    none.
+    """
     found = None
     for match in _FRAME.finditer(text, start, end):
         if is_of_the_program(match[1]):
@@ -96,7 +100,9 @@ def frame(text: str, start: int, end: int) -> tuple[str, int] | None:
 
 
 def last_frame(text: str, start: int, end: int) -> str | None:
-    """The last frame of a traceback if it is an installed package's: its file from the package on, and its line."""
+    """Returns the last frame of a traceback as `FILE:LINE`, with FILE relative to site-packages; None if it is the
+    program's own.
+    """
     frames = list(_FRAME.finditer(text, start, end))
     if not frames or is_of_the_program(frames[-1][1]):
         return None
@@ -104,7 +110,9 @@ def last_frame(text: str, start: int, end: int) -> str | None:
 
 
 def named_line(text: str, start: int, end: int) -> tuple[str, int] | None:
-    """The first `FILE.py:LINE` of the program in a stretch of text; where a function is traced is less exact than a frame."""
+    """Returns the first `FILE.py:LINE` between two offsets that is the program's own, as file and line; None if there
+    is none.
+    """
     for match in _NAMED_LINE.finditer(text, start, end):
         if is_of_the_program(match[2]) and match[1] is None:
             return match[2], int(match[3])
@@ -112,7 +120,9 @@ def named_line(text: str, start: int, end: int) -> tuple[str, int] | None:
 
 
 def location(text: str, start: int, end: int) -> tuple[str, int] | None:
-    """The innermost place of an MLIR `loc(...)` that is the program's own."""
+    """Returns file and line of the innermost location in an MLIR `loc(...)` that is the program's own; None if there is
+    none.
+    """
     for match in _LOCATION.finditer(text, start, end):
         if is_of_the_program(match[1]):
             return match[1], int(match[2])

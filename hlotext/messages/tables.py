@@ -16,7 +16,10 @@ _LABEL = re.compile(r"%?([\w.\-]+) = ")
 
 
 def allocations(text: str) -> tuple[tuple[ListedAllocation, ...], bool]:
-    """The entries of a table, and whether it ends inside of one, of which the last field is left out."""
+    """Returns the entries of a table of allocations, and True if the table is cut off inside an entry.
+
+    The last field of an entry that is cut off is left out.
+    """
     found: list[ListedAllocation] = []
     begins = list(_BEGIN.finditer(text))
     is_cut = False

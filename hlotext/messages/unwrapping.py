@@ -53,10 +53,11 @@ _MOST_FOLDED = 8 << 20
 
 
 def plain_texts(text: str) -> Iterator[str]:
-    """The log without prefixes, in the forms that it may have had before it was folded, the likeliest first.
+    """Yields the log without line prefixes, in the forms that it may have had before its lines were wrapped, the
+    likeliest first.
 
-    Folds are at a number of columns, in the middle of a word or at blanks, counted with some of the prefixes. All lines at
-    least as long as that are joined with the next.
+    Lines are wrapped at a number of columns, inside words or at blanks, which may include some of the prefixes. Lines
+    at least that long are joined with the next one.
     """
     levels = [_whole_lines(text)]
     while len(levels) <= _MOST_PREFIXES:

@@ -95,7 +95,7 @@ def _metadata(raws: Any, classes: Classes) -> list[Metadata]:
 
 
 def read_mesh(raw: bytes, classes: Classes) -> Mesh:
-    """The mesh of a serialized `MeshProto`. Raises ProtoError."""
+    """Parses a serialized `MeshProto`. Raises ProtoError if it is invalid."""
     m = decoded(classes, "MeshProto", raw)
     axes = tuple(
         [MeshAxis(axis.name, axis.size) for axis in (decoded(classes, "MeshAxis", one) for one in m.axes)]
@@ -154,17 +154,17 @@ def _named(raw: bytes, classes: Classes) -> NamedSharding:
 
 
 def read_group_list(raw: bytes, classes: Classes) -> ReplicaGroupList:
-    """The groups of a serialized `CollectiveDeviceListProto`. Raises ProtoError."""
+    """Parses a serialized `CollectiveDeviceListProto`. Raises ProtoError if it is invalid."""
     return read_groups(decoded(classes, "CollectiveDeviceListProto", raw).replica_groups, classes)
 
 
 def read_groups(raws: Any, classes: Classes) -> ReplicaGroupList:
-    """The groups of serialized `ReplicaGroup`s. Raises ProtoError."""
+    """Parses serialized `ReplicaGroup` messages. Raises ProtoError if one is invalid."""
     return ReplicaGroupList(tuple([tuple(decoded(classes, "ReplicaGroup", raw).replica_ids) for raw in raws]))
 
 
 def read_iota_groups(raw: bytes, classes: Classes) -> IotaReplicaGroupList:
-    """The groups of a serialized `IotaReplicaGroupListProto`. Raises ProtoError."""
+    """Parses a serialized `IotaReplicaGroupListProto`. Raises ProtoError if it is invalid."""
     m = decoded(classes, "IotaReplicaGroupListProto", raw)
     sizes = (m.num_replica_groups, m.num_devices_per_group)
     iota = _iota(sizes, tuple(m.iota_reshape_dims) or (0,), tuple(m.iota_transpose_perm))
@@ -174,7 +174,7 @@ def read_iota_groups(raw: bytes, classes: Classes) -> IotaReplicaGroupList:
 
 
 def read_mesh_groups(raw: bytes, classes: Classes) -> MeshAxesReplicaGroupList:
-    """The groups of a serialized `MeshAxesReplicaGroupListProto`. Raises ProtoError."""
+    """Parses a serialized `MeshAxesReplicaGroupListProto`. Raises ProtoError if it is invalid."""
     m = decoded(classes, "MeshAxesReplicaGroupListProto", raw)
     mesh = read_mesh(m.mesh, classes)
     return MeshAxesReplicaGroupList(mesh, _axes(m.axes, mesh, classes))
@@ -184,7 +184,10 @@ def read_mesh_groups(raw: bytes, classes: Classes) -> MeshAxesReplicaGroupList:
 
 
 def write_sharding(sharding: Sharding, classes: Classes) -> bytes:
-    """The serialized `OpSharding`. Raises ProtoError for axes that the mesh lacks."""
+    """Returns a sharding as serialized `OpSharding`.
+
+    Raises ProtoError for an axis that the mesh lacks and for a sharding that protos cannot represent.
+    """
     if isinstance(sharding, TupleSharding):
         parts = [write_sharding(part, classes) for part in sharding.elements]
         return raw(classes.OpSharding(type=_number(ShardingType.TUPLE), tuple_shardings=parts))
@@ -227,7 +230,7 @@ def _number(type_: ShardingType) -> int:
 
 
 def write_mesh(mesh: Mesh, classes: Classes) -> bytes:
-    """The serialized `MeshProto`."""
+    """Returns a mesh as serialized `MeshProto`."""
     mesh = mesh.canonical()
     m = classes.MeshProto()
     m.axes.extend([raw(classes.MeshAxis(name=axis.name, size=axis.size)) for axis in mesh.axes])
@@ -274,7 +277,10 @@ def _write_named(sharding: NamedSharding, classes: Classes) -> bytes:
 
 
 def write_replica_groups(groups: ReplicaGroups, classes: Classes) -> tuple[int, bytes]:
-    """The field of `HloInstructionProto` for groups of this form, and its bytes. Raises ProtoError."""
+    """Returns the number of the field of `HloInstructionProto` that holds groups of this form, and its bytes.
+
+    Raises ProtoError for an axis that the mesh lacks.
+    """
     groups = groups.canonical()
     if isinstance(groups, IotaReplicaGroupList):
         iota = groups.iota

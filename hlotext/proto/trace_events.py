@@ -31,20 +31,20 @@ _RUN_UNKNOWN = -1
 
 @attrs.define
 class Sum:
-    """Events taken together."""
+    """Number and total duration of several events."""
 
     count: int = 0
     picoseconds: int = 0
 
     def add(self, picoseconds: int) -> None:
-        """Counts one more."""
+        """Adds an event."""
         self.count += 1
         self.picoseconds += picoseconds
 
 
 @attrs.define(eq=False)
 class Program:
-    """Data of one program in a trace."""
+    """What a trace records of one program."""
 
     name: str = ""
     spans: dict[str, dict[int, tuple[int, int]]] = attrs.field(factory=dict)
@@ -60,19 +60,19 @@ class Program:
     """Runs that the trace cut off, which nothing else counts, on the device with most of them."""
 
     def ran(self, device: str, run: int, first: int, last: int) -> None:
-        """Counts the time of an operation to that of a run."""
+        """Extends the span of a run on a device by an event from `first` to `last`, in picoseconds."""
         spans = self.spans.setdefault(device, {})
         known = spans.get(run)
         spans[run] = (first, last) if known is None else (min(known[0], first), max(known[1], last))
 
     def took(self, device: str, operation: str, first: int, last: int) -> None:
-        """Counts the time of an operation to all that it took."""
+        """Adds an execution of an operation on a device, from `first` to `last`, in picoseconds."""
         self.times.setdefault(operation, {}).setdefault(device, Sum()).add(last - first)
 
     def sum_up(self, users: Callable[[], Mapping[str, Collection[str]]] = dict) -> None:
-        """Counts the runs that the trace has whole: of others it has operations without those that call them.
+        """Adds up the recorded runs, except those that the trace cuts off, and discards all of them.
 
-        `users`: the users of operations, by name; asked for where operations overlap.
+        `users` returns the users of each operation by name; it is called only if operations overlap.
         """
         if any(run.has_overlaps() for runs in self.recorded.values() for run in runs.values()):
             known = users()
@@ -97,7 +97,7 @@ class Program:
 
     @property
     def seconds(self) -> float | None:
-        """All runs together, on the device on which they took longest; None if runs are not told apart."""
+        """Total seconds of all runs, on the device with the largest total; None if runs cannot be distinguished."""
         if not self.runs_known:
             return None
         sums = [sum(last - first for first, last in spans.values()) for spans in self.spans.values()]
@@ -105,7 +105,7 @@ class Program:
 
 
 class Kernel(NamedTuple):
-    """A kernel or copy on a device that names no operation, as those of command buffers; moments in picoseconds."""
+    """A kernel or copy on a device whose event names no operation, as in command buffers. Times are in picoseconds."""
 
     name: str
     first: int
@@ -156,9 +156,10 @@ class _Event(NamedTuple):
 
 
 def programs(data: bytes, name: str) -> tuple[dict[int | str, Program], dict[str, tuple[Kernel, ...]]]:
-    """Data of each program in the trace, by its number, else by the module's name; and what names no operation, by device.
+    """Returns the programs of a serialized `XSpace`, by program id or else module name, and the kernels without
+    operation, by device.
 
-    Raises ProtoError.
+    Raises ProtoError for bytes that are no `XSpace`.
     """
     reader = _Reader(wire.Buffer.of(data, name))
     return reader.programs(), reader.unnamed

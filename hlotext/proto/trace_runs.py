@@ -11,7 +11,7 @@ import attrs
 
 @attrs.define(eq=False)
 class RecordedRun:
-    """The operations of one run on one device."""
+    """Operations recorded for one run of a program on one device."""
 
     events: list[tuple[int, int, str]] = attrs.field(factory=list)
     """First and last moment, in picoseconds, and the name of the operation."""
@@ -19,10 +19,10 @@ class RecordedRun:
     """True if the trace has the start of an operation and not its end."""
 
     def bound(self, users: Mapping[str, Collection[str]]) -> None:
-        """Ends each operation before those that use it begin, and before it runs again.
+        """Shortens each operation so that it ends before its users begin and before it runs again.
 
-        The CPU's runtime writes that an operation is done after what goes on then in the same thread: often after the rest
-        of an iteration.
+        The CPU runtime records the end of an operation after whatever else the thread does then, often after the rest
+        of a loop iteration.
         """
         starts: dict[str, list[int]] = defaultdict(list)
         for first, _, name in self.events:
@@ -38,7 +38,7 @@ class RecordedRun:
             self.events[place] = (first, last, name)
 
     def has_overlaps(self) -> bool:
-        """True if an operation goes on when another begins that ends later."""
+        """True if an operation begins during another one and ends after it."""
         end = -1
         for first, last, _ in sorted(self.events, key=lambda event: (event[0], -event[1])):
             if first < end < last:
@@ -55,11 +55,13 @@ class RecordedRun:
         return max(last for _, last, _ in self.events)
 
     def names(self) -> set[str]:
-        """The operations that ran."""
+        """Returns the names of the operations that ran."""
         return {name for _, _, name in self.events}
 
     def outermost(self) -> set[str]:
-        """Operations that ran within no other: each run of the program has them, whichever branches it takes."""
+        """Returns the names of operations that ran within no other one; every complete run has them, whichever branches
+        it takes.
+        """
         found: set[str] = set()
         end = -1
         for _, last, name in sorted(self.events, key=lambda event: (event[0], -event[1])):
@@ -70,10 +72,10 @@ class RecordedRun:
 
 
 def cut_runs(runs: Mapping[int, RecordedRun]) -> set[int]:
-    """The runs of which the trace has a part only, by their numbers.
+    """Returns the numbers of the runs that the trace contains only in part.
 
-    The profiler writes an operation when it is done: of a loop that is cut off it has what ran in it and not the loop. So
-    the first and the last run are compared with the others.
+    The profiler records an operation when it ends: of a loop that is cut off, its body's operations are recorded, but
+    not the loop. So the first and last run are compared with the others.
     """
     found = {number for number, one in runs.items() if one.is_open}
     order = sorted(runs, key=lambda number: runs[number].first)

@@ -31,7 +31,10 @@ MAX_MODULES = 100_000
 
 
 def module_spans(data: bytes, name: str = "") -> list[tuple[str, int, int]]:
-    """The modules of a serialized `XSpace`: name, start and end of the `HloModuleProto`. Raises ProtoError."""
+    """Returns name, start and end (byte offsets) of each `HloModuleProto` in a serialized `XSpace`.
+
+    Raises ProtoError for invalid bytes and for too many modules.
+    """
     found: list[tuple[str, int, int]] = []
     for event, start, end in _metadata_stats(data, name):
         span = next(

@@ -36,7 +36,7 @@ _SIZES = {FIXED64: 8, FIXED32: 4}
 
 @attrs.define
 class Column:
-    """One field of many messages, a row for each time that it occurs, in the order of the messages."""
+    """The occurrences of one field in many messages, in the order of the messages."""
 
     wire_type: Ints
     rows: Ints
@@ -51,7 +51,7 @@ class Column:
 
 @attrs.define
 class Buffer:
-    """A file's bytes, as numpy and as such."""
+    """The bytes of a file, also as a padded numpy array."""
 
     data: bytes
     array: Any
@@ -65,14 +65,14 @@ class Buffer:
         return cls(data, array, name)
 
     def error(self, message: str, offset: int | None = None, path: str = "") -> ProtoError:
-        """An error at a place of this file."""
+        """Returns a ProtoError at an offset of this file; `path` is the path of fields to it."""
         return ProtoError(message, path, None if offset is None else int(offset), self.name)
 
 
 def scan(data: bytes, start: int, end: int, name: str = "") -> Iterator[tuple[int, int, int, int]]:
-    """Each field of one message: number, wire type, start (or the number), end.
+    """Yields each field of one message: number, wire type, start (or the value of a varint), and end.
 
-    Raises ProtoError with the offset of what is no field.
+    Raises ProtoError with the offset at which a field is malformed.
     """
     position = start
     while position < end:
@@ -121,10 +121,7 @@ def scan(data: bytes, start: int, end: int, name: str = "") -> Iterator[tuple[in
 
 
 def fields(data: bytes) -> list[tuple[int, int, int, int]]:
-    """Scans all of a short message: most have tags and sizes of one or two bytes, which are read here at once.
-
-    Raises ProtoError.
-    """
+    """Returns the fields of a short message as `scan` yields them, faster. Raises ProtoError for a malformed field."""
     found = []
     position, end = 0, len(data)
     try:
@@ -160,7 +157,9 @@ def fields(data: bytes) -> list[tuple[int, int, int, int]]:
 
 
 def varint(data: bytes, position: int, end: int, name: str = "") -> tuple[int, int]:
-    """The number at a position, as a signed 64-bit one, and the position behind it."""
+    """Returns the varint at an offset, as a signed 64-bit number, and the offset after it. Raises ProtoError if it does
+    not end.
+    """
     value = shift = 0
     at = position
     while position < end and shift < 70:
@@ -175,9 +174,10 @@ def varint(data: bytes, position: int, end: int, name: str = "") -> tuple[int, i
 
 
 def columns(buffer: Buffer, starts: Ints, ends: Ints, last: int = 1 << 29) -> tuple[dict[int, Column], Ints]:
-    """The fields of many messages by field number, up to the first one of each message behind number `last`.
+    """Returns the fields of many messages by field number, each message up to its first field numbered above `last`.
 
-    Also where those begin that are left. Raises ProtoError with the offset of the first thing that is no field.
+    The second result is the offset at which the unread rest of each message begins, or its end. Raises ProtoError with
+    the offset of a malformed field.
     """
     rests = ends.copy()
     rows = np.flatnonzero(starts < ends)
@@ -279,9 +279,10 @@ def _varints(buffer: Buffer, position: Ints, limit: Ints, wanted: Any = None) ->
 
 
 def packed(buffer: Buffer, column: Column, count: int) -> tuple[Ints, Ints]:
-    """A repeated field of varints, packed or not: all numbers in order, and where those of each of `count` messages begin.
+    """Returns the numbers of a repeated varint field, packed or not, and the index at which those of each message
+    begin.
 
-    The second array has one entry more than there are messages.
+    The second array has `count` + 1 entries, where `count` is the number of messages.
     """
     is_packed = column.wire_type == BYTES
     if is_packed.all():
@@ -313,7 +314,7 @@ def packed(buffer: Buffer, column: Column, count: int) -> tuple[Ints, Ints]:
 
 
 def unpacked(data: bytes, start: int, end: int, name: str = "") -> Iterator[int]:
-    """The numbers of a packed list."""
+    """Yields the numbers of a packed repeated field. Raises ProtoError if one does not end."""
     while start < end:
         value, start = varint(data, start, end, name)
         yield value

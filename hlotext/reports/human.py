@@ -197,14 +197,17 @@ def summary(findings: Iterable[Finding], files: int) -> str:
 
 
 def by_severity(findings: Iterable[Finding]) -> str:
-    """`2 errors, 1 note`; empty for none."""
+    """Returns the number of findings of each severity: `2 errors, 1 note`; empty for none."""
     counts = Counter(finding.severity for finding in findings)
     parts = [pluralize(counts[severity], severity.value) for severity in Severity if counts[severity]]
     return ", ".join(parts)
 
 
 def saving(finding: Finding) -> str:
-    """`13.8 ms and 16.0 MiB of peak memory (67 % of the step)`, after `at most` if a bound; empty if nothing is known."""
+    """Returns what fixing a finding saves: `13.8 ms and 16.0 MiB of peak memory (67 % of the step)`; empty if unknown.
+
+    An upper bound starts with `at most`.
+    """
     parts = [f"{byte_text(finding.peak_bytes)} of peak memory"] if finding.peak_bytes else []
     if finding.seconds or (finding.seconds is not None and not parts):
         parts.insert(0, seconds(finding.seconds))
@@ -216,12 +219,12 @@ def saving(finding: Finding) -> str:
 
 
 def basis_of(finding: Finding) -> str:
-    """`estimated for v5e (default chip)`, with the assumptions; empty if there is nothing to save."""
+    """Returns the chip and assumptions of an estimate: `estimated for v5e (default chip)`; empty without an estimate."""
     return f"estimated for {finding.basis}" if saving(finding) else ""
 
 
 def outcome_text(outcome: RepairOutcome) -> str:
-    """`2 instructions moved out of while.5: step 20.1 ms -> 6.3 ms (69 % less), peak 1.20 GiB -> 1.22 GiB (1.7 % more)`."""
+    """Returns a repair's effect, such as `2 instructions moved out of while.5: step 20.1 ms -> 6.3 ms (69 % less)`."""
     if outcome.reason:
         return f"not applied: {outcome.reason}"
     parts = []
@@ -241,7 +244,7 @@ def _change(before: float, after: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share: `67 %`, `0.25 %`; what is less than a hundredth of a percent as such."""
+    """Formats a share: `67 %`, `0.25 %`, `under 0.01 %`."""
     if share >= 0.995:
         return f"{100 * share:.0f} %"
     return f"{100 * share:.2g} %" if share >= 1e-4 else "under 0.01 %"

@@ -34,7 +34,7 @@ def document(report: FindingsReport) -> dict[str, Any]:
 
 
 def cut_json(report: FindingsReport) -> dict[str, Any]:
-    """The total number of findings under a limit, and true if some are omitted."""
+    """Returns the total number of findings, and whether the report omits some."""
     return {"total": report.total, "truncated": report.total != len(report.findings)}
 
 
@@ -66,7 +66,7 @@ def finding_json(finding: Finding, report: FindingsReport) -> dict[str, Any]:
 
 
 def properties(finding: Finding) -> dict[str, Any]:
-    """Optional fields of a finding, as JSON values."""
+    """Returns the optional fields of a finding as JSON values."""
     found: dict[str, Any] = {}
     if finding.rule:
         found["rule"] = finding.rule

@@ -22,7 +22,7 @@ Cell = Any
 
 @attrs.frozen
 class Shown:
-    """A value, and its text in tables."""
+    """A value with its own text for tables."""
 
     value: Any
     text: str
@@ -30,7 +30,7 @@ class Shown:
 
 @attrs.frozen
 class Column:
-    """One column of a table."""
+    """A column of a table."""
 
     key: str
     """Its key in JSON; empty if it is not in JSON."""
@@ -44,17 +44,17 @@ class Column:
 
     @property
     def is_number(self) -> bool:
-        """True if it is aligned to the right."""
+        """True if the column is aligned to the right."""
         return self.kind in NUMBERS
 
     def of(self, thing: Any) -> Cell:
-        """The cell of an object, by the path that the key is."""
+        """Returns the cell of an object, at the path of attributes that is the column's key."""
         for name in self.key.split("."):
             thing = getattr(thing, name)
         return thing
 
     def text(self, cell: Cell) -> str:
-        """A cell in plain text."""
+        """Formats a cell as plain text."""
         if isinstance(cell, Shown):
             return cell.text
         if cell is None or cell == "":
@@ -120,13 +120,15 @@ _UNITS = {"bytes": "bytes", "seconds": "seconds", "flops": "amount"}
 
 
 def columns(table: str) -> tuple[Column, ...]:
-    """The columns of a table, called by command and name: `time.transfers`."""
+    """Returns the columns of a table, which is named by command and name, as `time.transfers`. Raises KeyError if there
+    is none.
+    """
     command, _, name = table.partition(".")
     return tables(command)[name]
 
 
 def commands() -> list[str]:
-    """Commands that have tables."""
+    """Returns the names of the commands that have tables."""
     return sorted(path.stem for path in (Path(__file__).parent / "tables").glob("*.json"))
 
 
@@ -145,7 +147,7 @@ def _column(row: str | list[Any]) -> Column:
 
 
 def record(described: Sequence[Column], row: Sequence[Cell]) -> dict[str, Any]:
-    """A row as JSON."""
+    """Returns a row as a JSON object, without columns that are not in JSON."""
     return {
         column.key: cell.value if isinstance(cell, Shown) else cell
         for column, cell in zip(described, row, strict=True)

@@ -211,7 +211,7 @@ def _number(token: str) -> int | float:
 
 
 def unescape(text: str) -> str:
-    """A text without its escapes; octal and hexadecimal ones are bytes of UTF-8."""
+    """Replaces the escapes of a text; octal and hexadecimal ones are bytes of UTF-8."""
     if "\\" not in text:
         return text
 

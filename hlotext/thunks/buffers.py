@@ -20,7 +20,7 @@ Index = tuple[int, ...]
 
 
 class Piece(NamedTuple):
-    """Bytes of an allocation."""
+    """A byte range of a buffer allocation."""
 
     allocation: int
     offset: int
@@ -28,12 +28,12 @@ class Piece(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The first byte after it."""
+        """Offset of the first byte after the range."""
         return self.offset + self.size
 
 
 class ThunkBuffers:
-    """The slices of a module's positions, and what each thunk does with them."""
+    """The buffer slices of a module, and which of them each thunk reads and writes."""
 
     def __init__(self, memory: Any) -> None:
         """`memory` is what `memory.assign` or `memory.load` gives; None if it is unknown."""
@@ -49,11 +49,11 @@ class ThunkBuffers:
                     self._pieces[place] = found
 
     def of(self, instruction: Instruction, index: Index = ()) -> Piece | None:
-        """The slice at a position; None if it is unknown."""
+        """Returns the slice of the array at a shape index of an instruction; None if it is unknown."""
         return self._hero.get((instruction, index)) or self._pieces.get((instruction, index))
 
     def leaves(self, instruction: Instruction) -> Iterator[Piece]:
-        """The slices of all arrays of an instruction, in order."""
+        """Yields the known slices of all arrays of an instruction, in order."""
         shape = instruction.shape
         for index, _ in shape.leaves() if shape is not None else ():
             found = self.of(instruction, index)
@@ -61,12 +61,12 @@ class ThunkBuffers:
                 yield found
 
     def differ(self, a: Instruction, at: Index, b: Instruction, of_b: Index) -> bool:
-        """True if two positions lie in different slices; True if one is unknown."""
+        """True if two arrays are in different slices, or if the slice of the first is unknown."""
         first, second = self.of(a, at), self.of(b, of_b)
         return first is None or first != second
 
     def renamed(self, copies: Mapping[Thunk, Thunk]) -> ThunkBuffers:
-        """A copy in which the uses of thunks belong to their copies."""
+        """Returns a copy in which the reads and writes of each thunk belong to its copy."""
         found = ThunkBuffers(None)
         found.is_known, found._pieces = self.is_known, self._pieces
         found.read = {copies[thunk]: pieces for thunk, pieces in self.read.items() if thunk in copies}
@@ -76,36 +76,39 @@ class ThunkBuffers:
     # ---- what a thunk does
 
     def reads(self, thunk: Thunk, instruction: Instruction, index: Index = ()) -> None:
-        """A thunk reads the array at a position."""
+        """Records that a thunk reads the array at a shape index."""
         found = self.of(instruction, index)
         if found is not None:
             self.read.setdefault(thunk, []).append(found)
 
     def reads_part(self, thunk: Thunk, instruction: Instruction, offset: int, size: int) -> None:
-        """A thunk reads some bytes of an array."""
+        """Records that a thunk reads `size` bytes of an array from `offset`."""
         found = self.of(instruction)
         if found is not None:
             self.read.setdefault(thunk, []).append(Piece(found.allocation, found.offset + offset, size))
 
     def writes(self, thunk: Thunk, instruction: Instruction, index: Index = ()) -> None:
-        """A thunk writes the array at a position."""
+        """Records that a thunk writes the array at a shape index."""
         found = self.of(instruction, index)
         if found is not None:
             self.written.setdefault(thunk, []).append(found)
 
     def writes_all(self, thunk: Thunk, instruction: Instruction) -> None:
-        """A thunk writes all arrays of an instruction."""
+        """Records that a thunk writes all arrays of an instruction."""
         self.written.setdefault(thunk, []).extend(self.leaves(instruction))
 
     def arguments(self, thunk: Thunk, instruction: Instruction) -> None:
-        """A thunk reads all arrays of the operands and writes all arrays of the result, as kernels and calls do."""
+        """Records that a thunk reads all arrays of the operands and writes all arrays of the result, as kernels and
+        calls do.
+        """
         for operand in instruction.operands:
             self.read.setdefault(thunk, []).extend(self.leaves(operand))
         self.writes_all(thunk, instruction)
 
     @contextmanager
     def inside(self, hero: Instruction) -> Iterator[None]:
-        """While it lasts, the operands and results of the hero of a fusion of slices are private allocations.
+        """Within the context, the operands and results of the hero of a dynamic-slice fusion are allocations of their
+        own.
 
         XLA numbers these from 0, so that they conflict with the module's first allocations; hence so here.
         """
@@ -126,10 +129,11 @@ class ThunkBuffers:
 
 
 def link(thunks: tuple[Thunk, ...], buffers: ThunkBuffers) -> None:
-    """Sets `previous` and `next` of all thunks: the nearest of the same sequence with a conflict on a slice.
+    """Sets `previous` and `next` of all thunks: the nearest thunk of the same sequence with a conflicting buffer
+    access.
 
-    Write against write, and write against read, of slices that overlap; what is nested in a thunk counts as its own. Time
-    n log n in the number of uses.
+    Two accesses conflict if their slices overlap and at least one is a write. Nested thunks count as part of the thunk
+    around them. Does nothing if buffers are unknown. O(n log n) in the number of accesses.
     """
     if not buffers.is_known:
         return

@@ -99,7 +99,7 @@ class CaptureRun:
 
 
 class Capture:
-    """Thunks that can be captured under given options; answers are cached, so that nested thunks are visited once."""
+    """Decides which thunks can be captured in a command buffer under given options. Answers are cached."""
 
     def __init__(self, settings: ThunkSettings, age: XlaAge) -> None:
         self.settings = settings
@@ -120,7 +120,7 @@ class Capture:
         self._known: dict[int, CaptureBlocker | None] = {}
 
     def size(self, run: Sequence[Thunk]) -> int:
-        """Number of thunks that a run counts as."""
+        """Returns the number of thunks that a run counts as."""
         if not self.counts_branches:
             return len(run)
         control_flow = [one for one in run if one.kind in ("kConditional", "kWhile")]
@@ -130,7 +130,7 @@ class Capture:
         self.switched_off |= {category: reason for category in categories if category in self.wanted}
 
     def why_not(self, top: Thunk) -> CaptureBlocker | None:
-        """Why a thunk cannot be captured; None if it can. Nested thunks are judged first, without recursion."""
+        """Returns the reason why a thunk cannot be captured; None if it can."""
         stack = [top]
         while stack:
             thunk = stack[-1]
@@ -228,7 +228,9 @@ class Capture:
 
 
 class Regions:
-    """The asynchronous operations of one sequence: a start is captured with all up to its done, or not at all."""
+    """Asynchronous operations of one sequence: a start is captured together with everything up to its done, or not at
+    all.
+    """
 
     def __init__(self, sequence: Sequence[Thunk], capture: Capture) -> None:
         self._sequence = sequence
@@ -246,7 +248,7 @@ class Regions:
             self._blocked[place] = place if self._causes[place] is not None else self._blocked[place + 1]
 
     def size(self, begin: int) -> int:
-        """Length of the shortest run from a start in which every start has its done; 0 if there is none."""
+        """Returns the length of the shortest run from a start in which every start has its done; 0 if there is none."""
         end = self._other.get(begin, len(self._sequence))
         place = begin
         while place <= end:
@@ -261,7 +263,7 @@ class Regions:
         return end - begin + 1
 
     def why_none(self, begin: int) -> CaptureBlocker:
-        """Reason why there is no such run."""
+        """Returns the reason why a start begins no such run."""
         blocked = self._blocked[begin]
         if blocked == begin and (cause := self._causes[begin]) is not None:
             return cause
@@ -284,7 +286,7 @@ class Converted:
 
 
 def convert(thunks: tuple[Thunk, ...], settings: ThunkSettings, age: XlaAge) -> Converted:
-    """The thunks after the command-buffer pass of XLA of an age. See `Thunks.with_command_buffers`."""
+    """Applies the command-buffer pass of an XLA version to copies of the thunks. See `Thunks.with_command_buffers`."""
     capture = Capture(settings, age)
     outermost, copies = _duplicate(thunks)
     runs: list[CaptureRun] = []

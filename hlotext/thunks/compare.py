@@ -16,7 +16,7 @@ MADE_BY_PASSES = frozenset({"kCommandBuffer", "kSequential"})
 
 @attrs.frozen(kw_only=True)
 class ThunkDifference:
-    """One thunk, or neighbour of a thunk, that is not as XLA has it."""
+    """A difference between a predicted thunk and the one in XLA's file."""
 
     place: int
     """Position in the text of XLA, counted from 0 over all thunks."""
@@ -38,10 +38,12 @@ class ThunkDifference:
 def differences(
     read: Thunks, predicted: Thunks, names: Mapping[int, str] | None = None
 ) -> tuple[ThunkDifference, ...]:
-    """Differences between a file of XLA and a prediction, in the order of the file; empty if they agree.
+    """Returns the differences between a thunk file of XLA and a prediction, in the order of the file; empty if they
+    agree.
 
-    Kinds, numbers, nesting and, where buffers are known, nearest conflicts are compared; names where the file has them, or
-    `names` (by number, from `thunk_metadata.txt`) does. From the first thunk on that does not correspond only that is said.
+    Compares kinds, numbers, nesting, where buffers are known the nearest conflicting thunks, and names where the file
+    or `names` (by number, from `thunk_metadata.txt`) gives them. After the first thunk without counterpart, the rest is
+    not compared.
     """
     found: list[ThunkDifference] = []
     pairs = zip_longest(read.with_depth(), predicted.with_depth())
@@ -107,5 +109,5 @@ def _details(
 
 
 def described(thunk: Thunk) -> str:
-    """A thunk in a few words: kind, number, name."""
+    """Returns kind, number and name of a thunk, as far as known."""
     return " ".join(str(part) for part in (thunk.kind, thunk.number, thunk.name) if part not in (None, ""))

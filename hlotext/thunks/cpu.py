@@ -116,7 +116,7 @@ def _dot(emitter: Emitter, dot: Instruction) -> list[Thunk]:
 
 
 def is_library_dot(dot: Instruction) -> bool:
-    """True if a product is a call of Eigen's (`GetDotImplementationStrategy`), batch dimensions taken off."""
+    """True if XLA:CPU calls Eigen for a dot (`GetDotImplementationStrategy`). Batch dimensions are disregarded."""
     lhs = _inner(dot.operands[0].shape, dot.attributes.get("lhs_batch_dims", ()))
     rhs = _inner(dot.operands[1].shape, dot.attributes.get("rhs_batch_dims", ()))
     result = dot.shape
@@ -145,7 +145,10 @@ def _convolution(emitter: Emitter, convolution: Instruction) -> list[Thunk]:
 
 
 def is_library_convolution(convolution: Instruction) -> bool:
-    """True if Eigen computes a convolution (`PotentiallyImplementedAsEigenConvolution`): NHWC, HWIO, row-major, forward."""
+    """True if XLA:CPU calls Eigen for a convolution: forward, NHWC, HWIO, row-major, f16 or f32.
+
+    As `PotentiallyImplementedAsEigenConvolution`.
+    """
     shapes = [
         shape for shape in (*(o.shape for o in convolution.operands), convolution.shape) if shape is not None
     ]
@@ -235,7 +238,7 @@ OTHER_TARGET = _row("custom-call", partial(_plain, "custom-call"), source="EmitC
 
 
 def rule_of(instruction: Instruction) -> EmissionRule | None:
-    """The row that an instruction falls under; None for what XLA cannot emit."""
+    """Returns the rule by which XLA emits an instruction; None if XLA:CPU cannot emit it."""
     if instruction.opcode == "custom-call":
         return TARGETS.get(str(instruction.attributes.get("custom_call_target")), OTHER_TARGET)
     if instruction.opcode in ELEMENTAL:

@@ -29,7 +29,7 @@ Emit: TypeAlias = Callable[["Emitter", "Instruction"], Steps | list[Thunk]]
 
 @attrs.frozen(kw_only=True)
 class EmissionRule:
-    """One row of a platform's table: what an instruction becomes."""
+    """A row of a platform's table: which thunks are emitted for an instruction."""
 
     thunks: str
     """In words, for the documentation and `hlotext thunks --rules`."""
@@ -42,7 +42,7 @@ class EmissionRule:
 
 @attrs.define(eq=False, kw_only=True)
 class Emitter:
-    """State of one emission."""
+    """State of one thunk emission."""
 
     module: Module
     options: Any
@@ -58,7 +58,7 @@ class Emitter:
     made: int = 0
 
     def thunk(self, kind: str, instruction: Instruction, **more: Any) -> Thunk:
-        """A new thunk of an instruction, with the next number."""
+        """Creates a thunk for an instruction, with the next number. Raises ThunkError if there are too many."""
         self.made += 1
         if self.made > MAX_THUNKS:
             raise ThunkError(f"more than {MAX_THUNKS:,} thunks: calls in this module multiply their contents")
@@ -66,16 +66,18 @@ class Emitter:
         return Thunk(kind=kind, number=self.made if self.counts else None, instruction=instruction, **more)
 
     def number(self) -> int | None:
-        """Takes the next number for a thunk that is made later, after what it holds."""
+        """Reserves the next number for a thunk that is created after the thunks nested in it. None on platforms without
+        numbers.
+        """
         self.made += 1
         return self.made if self.counts else None
 
     def note(self, instruction: Instruction, message: str) -> None:
-        """Records something unknown about an instruction."""
+        """Adds a note about something unknown."""
         self.notes.append(ThunkNote(message=message, instruction=instruction))
 
     def emit(self, entry: Computation) -> list[Thunk]:
-        """The thunks of a computation and of all it calls."""
+        """Returns the thunks of a computation and of all computations that it calls."""
         done: list[Thunk] = []
         stack = [self._computation(entry)]
         entered = [entry]
@@ -125,7 +127,7 @@ _RECURSION_CHECK = 1_000
 
 
 def config(instruction: Instruction) -> dict[str, Any]:
-    """The backend_config as a dict; empty if there is none, or if it is not a JSON object."""
+    """Returns the backend_config as a dict; empty if there is none, or if it is not a JSON object."""
     text = instruction.backend_config
     if text is None:
         return {}
@@ -137,13 +139,13 @@ def config(instruction: Instruction) -> dict[str, Any]:
 
 
 def part(found: dict[str, Any], name: str) -> dict[str, Any]:
-    """A message inside a backend_config; empty if it is absent or something else."""
+    """Returns a nested message of a backend_config; empty if it is absent or not an object."""
     inner = found.get(name)
     return inner if isinstance(inner, dict) else {}
 
 
 def condition_and_body(loop: Instruction) -> tuple[Computation, Computation]:
-    """The computations of a while. Raises ThunkError for one without them, as protos may have it."""
+    """Returns condition and body of a while loop. Raises ThunkError if one is missing, which protos allow."""
     try:
         return loop.attributes["condition"], loop.attributes["body"]
     except KeyError:
@@ -151,16 +153,18 @@ def condition_and_body(loop: Instruction) -> tuple[Computation, Computation]:
 
 
 def loop_facts(loop: Instruction) -> dict[str, Any]:
-    """`trip_count` of a while whose backend_config knows it, as XLA's WhileThunk takes it."""
+    """Returns `trip_count` of a while loop if its backend_config has a known trip count; else empty."""
     trips = str(part(config(loop), "known_trip_count").get("n", ""))
     return {"trip_count": int(trips)} if trips.isdecimal() and len(trips) < 20 else {}
 
 
 def nothing(emitter: Emitter, instruction: Instruction) -> list[Thunk]:
-    """Instructions that buffer assignment already says all of."""
+    """Emits no thunk: buffer assignment suffices for the instruction."""
     return []
 
 
 def branches(found: Sequence[list[Thunk]]) -> tuple[tuple[str, tuple[Thunk, ...]], ...]:
-    """Branches of a conditional in the order of HLO; of a boolean one `branch_0` is the true computation."""
+    """Labels the thunks of a conditional's branches in the order of HLO; `branch_0` of a boolean one is the true
+    computation.
+    """
     return tuple((f"branch_{number}", tuple(thunks)) for number, thunks in enumerate(found))

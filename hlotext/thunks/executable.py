@@ -43,7 +43,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> Iterator[Field]:
-    """Number and value of each field of a message; numbers as int, all else as bytes. Raises _WireError."""
+    """Yields number and value of each field of a message; varints as int, others as bytes."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -77,7 +77,10 @@ def _text(data: bytes, wanted: int) -> str:
 
 
 def read_executable(data: bytes, name: str) -> Thunks:
-    """The thunks of a serialized CPU executable. Raises ThunkError for what holds none, or nests too deep."""
+    """Returns the thunks of a serialized CPU executable.
+
+    Raises ThunkError if it has none or nests too deep.
+    """
     sequence = _find(data)
     if sequence is None:
         raise ThunkError(

@@ -43,7 +43,7 @@ _PLAIN = traits.COLLECTIVE_KINDS - {"collective-reduce"}
 
 
 def is_before_async_start(emitter: Emitter) -> bool:
-    """True if XLA has no kAsyncStart yet."""
+    """True if the XLA version has no kAsyncStart thunk yet."""
     return not emitter.age.has(xla_changes.THUNK_KINDS)
 
 
@@ -260,7 +260,7 @@ def _targets(start: Instruction, wrapped: Instruction) -> list[tuple[int, ...]]:
 
 
 def is_degenerate(collective: Instruction) -> bool:
-    """True if every group of a collective is one device (`CollectiveConfig::IsDegenerate`)."""
+    """True if every group of a collective has one device (`CollectiveConfig::IsDegenerate`)."""
     module = collective.computation.module if collective.computation else None
     replicas = int(module.attributes.get("replica_count", 1)) if module else 1
     partitions = int(module.attributes.get("num_partitions", 1)) if module else 1
@@ -562,7 +562,7 @@ _FAMILIES = ("__cudnn$convReorder", "__cudnn$conv", "__cudnn$fmha", "__cudnn$blo
 
 
 def rule_of(instruction: Instruction) -> EmissionRule | None:
-    """The row that an instruction falls under; None for what XLA cannot emit."""
+    """Returns the rule by which XLA emits an instruction; None if XLA:GPU cannot emit it."""
     if instruction.opcode != "custom-call":
         return RULES.get(instruction.opcode)
     target = str(instruction.attributes.get("custom_call_target"))

@@ -31,17 +31,17 @@ _SLICING = traits.SLICES | {"dynamic-update-slice"}
 
 
 def kind_of_age(emitter: Emitter, kind: str) -> str:
-    """A kind as XLA of that age calls it."""
+    """Returns the name of a thunk kind in the XLA version."""
     return OLD_KERNEL if kind == KERNEL and not emitter.age.has(xla_changes.THUNK_KINDS) else kind
 
 
 def emit_own(emitter: Emitter, fusion: Instruction) -> list[Thunk]:
-    """The thunks of a fusion that is not run asynchronously."""
+    """Emits the thunks of a fusion that does not run asynchronously."""
     return emit(emitter, fusion, fusion)
 
 
 def emit(emitter: Emitter, fusion: Instruction, holder: Instruction) -> list[Thunk]:
-    """The thunks of a fusion; `holder` is the async-start around it, whose operands and results are its buffers."""
+    """Emits the thunks of a fusion; `holder` is the async-start around it, or the fusion itself, and has its buffers."""
     body = fusion.called_computations[0]
     root = body.root
     settings = part(config(fusion), "fusion_backend_config")
@@ -80,7 +80,7 @@ def _copied(emitter: Emitter, fusion: Instruction, parameter: Instruction, root:
 
 
 def is_contiguous_slice(fusion: Instruction, root: Instruction) -> bool:
-    """True if a fusion only copies consecutive bytes of an operand (`AnalyzeStaticSliceCopyFusion`)."""
+    """True if a fusion only copies a contiguous slice of an operand (`AnalyzeStaticSliceCopyFusion`)."""
     if root.opcode != "slice" or fusion.attributes.get("kind") == "kCustom":
         return False
     source = root.operands[0]
@@ -175,7 +175,7 @@ def _copies(emitter: Emitter, fusion: Instruction, root: Instruction) -> list[Th
 
 
 def sort(emitter: Emitter, operation: Instruction, holder: Instruction) -> list[Thunk]:
-    """Copies of the operands that are not sorted in place, then the kernels of a bitonic sort.
+    """Emits copies of the operands that are not sorted in place, then the kernels of a bitonic sort.
 
     `holder` is the fusion around the sort, or the sort itself. Inside a fusion an iota needs no copy.
     """
@@ -207,7 +207,10 @@ _UNROLL = 4
 
 
 def kernel_count(operation: Instruction, threads_per_block: int, shared_memory_per_block: int) -> int:
-    """Number of kernels of a bitonic sort (`EmitBitonicSortLLVMIR`): consecutive small steps share one."""
+    """Returns the number of kernels of a bitonic sort (`EmitBitonicSortLLVMIR`): consecutive small steps share one.
+
+    `shared_memory_per_block` is in bytes.
+    """
     keys = operation.operands[0].shape
     dimension = operation.attributes.get("dimensions", (0,))
     assert keys is not None
@@ -231,7 +234,11 @@ def kernel_count(operation: Instruction, threads_per_block: int, shared_memory_p
 
 
 def find_hero(body: Computation) -> Instruction | None:
-    """The one operation of a fusion of slices (`DynamicSliceFusion::FindHero`): neither slicing, nor of an offset."""
+    """Returns the hero of a dynamic-slice fusion (`DynamicSliceFusion::FindHero`), which neither slices nor computes
+    offsets.
+
+    None if the fusion only slices.
+    """
     offsets: set[Instruction] = set()
     wanted: list[Instruction] = []
     for instruction in body.instructions:
@@ -251,7 +258,7 @@ def find_hero(body: Computation) -> Instruction | None:
 
 
 def through(instruction: Instruction) -> Instruction:
-    """Source of an instruction through bitcasts and reshapes."""
+    """Returns the instruction from which bitcasts and reshapes take their value."""
     while instruction.opcode in _NO_OPS:
         instruction = instruction.operands[0]
     return instruction
@@ -285,7 +292,7 @@ def _of_slices(emitter: Emitter, fusion: Instruction, hero: Instruction) -> list
 
 
 def is_loop_dependent(body: Computation) -> bool:
-    """True if a slice of a fusion moves with the iteration of a loop: its dynamic_slice_config names the loop."""
+    """True if a slice of a fusion depends on a loop's iteration number, according to its dynamic_slice_config."""
     slicing = (i for i in body.instructions if i.opcode in ("dynamic-slice", "dynamic-update-slice"))
     return any("loop_index" in part(config(i), "dynamic_slice_config") for i in slicing)
 
@@ -301,10 +308,10 @@ def _of_no_ops(instruction: Instruction) -> Instruction:
 
 
 def is_copy_of_slice(fusion: Instruction, root: Instruction) -> bool:
-    """True if XLA before 2026-03-28 copies in place of running a kernel (`DynamicMemcpyFusion`).
+    """True if XLA before 2026-03-28 emits a copy for a fusion in place of a kernel (`DynamicMemcpyFusion`).
 
-    The root is a contiguous slice of a parameter, or a contiguous update of one by another, at an offset that depends only on
-    constants and the loop's iteration number.
+    The root is a contiguous dynamic-slice of a parameter, or a contiguous dynamic-update-slice of a parameter by
+    another, at an offset that depends only on constants and the loop's iteration number.
     """
     piece = _of_no_ops(root)
     if fusion.attributes.get("kind") == "kCustom" or piece.opcode not in (
@@ -365,7 +372,7 @@ def _whole_copy(emitter: Emitter, fusion: Instruction) -> Thunk:
 
 
 def is_copy_by_slice(fusion: Instruction, root: Instruction) -> bool:
-    """True if a fusion is a dynamic-slice fusion around a copy, as XLA makes them since 2026-06-17.
+    """True if XLA since 2026-06-17 emits a fusion as a dynamic-slice fusion around a copy.
 
     The root, through bitcasts and reshapes, is a slice or an update with a `dynamic_slice_config`. Whatever slices in it has
     one, or takes consecutive bytes that do not move. What is copied comes from a parameter, sliced at most once.
@@ -414,7 +421,7 @@ def _copy_of_slices(emitter: Emitter, fusion: Instruction, holder: Instruction) 
 
 
 def describe() -> list[tuple[str, str, str]]:
-    """The rows of fusions for the table of rules: what, thunks, source."""
+    """Returns the rows of fusions for the table of rules: what is matched, thunks, source."""
     rows: list[tuple[str, str, str]] = [
         ("fusion whose root is a contiguous slice of a parameter", "kCopy", "AnalyzeStaticSliceCopyFusion"),
         (

@@ -78,9 +78,9 @@ def _is_text(data: bytes) -> bool:
 
 
 def read_sequence(text: str) -> Thunks | None:
-    """The tree of a thunk_sequence text; None for a text without any thunk.
+    """Parses a thunk_sequence text; None if the text has no thunks.
 
-    Nesting is by indentation; what cannot be understood becomes a note.
+    Nesting is given by indentation. Lines that cannot be parsed become notes.
     """
     reader = _Sequence()
     for number, line in enumerate(text.splitlines(), 1):
@@ -239,9 +239,9 @@ def _connect(thunks: Thunks) -> None:
 
 
 def read_metadata(text: str, name: str = "<text>") -> Thunks:
-    """The thunks of a thunk_metadata text in pre-order: the text has no nesting.
+    """Returns the thunks of a thunk_metadata text in pre-order, without nesting.
 
-    Raises ThunkError for anything but a message; a truncated text yields its complete part.
+    A text that is malformed or truncated yields the thunks before that place and a note.
     """
     notes: list[ThunkNote] = []
     try:

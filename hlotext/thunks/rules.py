@@ -9,7 +9,7 @@ from hlotext.thunks import cpu, gpu, gpu_fusions
 
 @attrs.frozen
 class ThunkRule:
-    """Thunks emitted for an instruction."""
+    """A row of the table of rules: which thunks are emitted for an instruction."""
 
     platform: str
     instruction: str
@@ -22,7 +22,7 @@ class ThunkRule:
 
 
 def describe() -> list[ThunkRule]:
-    """Every row, GPU's first."""
+    """Returns all rules, those of GPUs first."""
     rows = []
     for platform, by_opcode, by_target, other in (
         ("gpu", gpu.RULES, gpu.TARGETS, gpu.OTHER_TARGET),

@@ -23,7 +23,7 @@ H100 = {"threads_per_block_limit": 1024, "shared_memory_per_block": 49152}
 
 @attrs.frozen
 class ThunkSettings:
-    """Debug options and device of a compilation, with XLA's defaults for what is absent."""
+    """Debug options and device of a compilation; absent ones have XLA's defaults."""
 
     debug: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
     """Options that differ from the default, by name; one that is repeated has several values."""
@@ -32,7 +32,7 @@ class ThunkSettings:
 
     @classmethod
     def of(cls, options: Any) -> ThunkSettings:
-        """From `Compilation.options`, a mapping of debug options, another Settings, or None.
+        """Makes settings from `Compilation.options`, a mapping of debug options, ThunkSettings, or None for defaults.
 
         Raises TypeError for anything else.
         """
@@ -48,12 +48,12 @@ class ThunkSettings:
         raise TypeError(f"options must come from a compilation or be a mapping, not {type(options).__name__}")
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """A boolean option."""
+        """Returns a boolean option; the default if it is absent."""
         values = self.debug.get(name)
         return values[-1].lower() in ("true", "1") if values else default
 
     def number(self, name: str, default: int) -> int:
-        """An integer option; the default where it is absent or no integer."""
+        """Returns an integer option; the default if it is absent or not an integer."""
         values = self.debug.get(name)
         try:
             return int(values[-1]) if values else default
@@ -62,12 +62,12 @@ class ThunkSettings:
 
     @property
     def threads_per_block(self) -> int:
-        """Most threads of a block of the device."""
+        """Maximum number of threads per block of the device; that of an H100 if it is unknown."""
         return self._of_device("threads_per_block_limit")
 
     @property
     def shared_memory_per_block(self) -> int:
-        """Bytes of shared memory of a block of the device."""
+        """Bytes of shared memory per block of the device; those of an H100 if unknown."""
         return self._of_device("shared_memory_per_block")
 
     def _of_device(self, name: str) -> int:
@@ -76,13 +76,14 @@ class ThunkSettings:
 
     @property
     def is_rocm(self) -> bool:
-        """True if the device is one of AMD's."""
+        """True if the device is an AMD GPU."""
         return "ROCM" in str(_last(self.target, "platform_name") or "").upper()
 
     def version(self, name: str) -> tuple[int, int, int]:
-        """`runtime_version`, `driver_version` or `compile_time_toolkit_version` of CUDA; zeros where it is absent.
+        """Returns a version of CUDA as (major, minor, patch); zeros if it is absent.
 
-        The device has them as text ("12.9.0"), the message around it as numbers.
+        `name` is `runtime_version`, `driver_version` or `compile_time_toolkit_version`. The device description has
+        versions as text ("12.9.0"), the enclosing message as numbers.
         """
         found = _last(_inner(self.target, "gpu_device_info"), name) or _last(self.target, name)
         if isinstance(found, Mapping):
@@ -95,7 +96,7 @@ class ThunkSettings:
 
     @property
     def command_types(self) -> frozenset[str]:
-        """Categories enabled for command buffers, before the device's versions are considered."""
+        """Command types enabled for command buffers, before the device's versions are considered."""
         values = self.debug.get("xla_gpu_enable_command_buffer")
         return frozenset(
             COMMAND_DEFAULTS if values is None else (v.strip().upper() for v in values if v.strip())

@@ -79,7 +79,7 @@ class ThunkNote:
 
 
 def walk(sequence: Sequence[Thunk]) -> Iterator[Thunk]:
-    """All thunks of a sequence, each before what is nested in it, in the order of the text that XLA writes."""
+    """Yields all thunks of a sequence in pre-order, as in XLA's text."""
     stack = list(reversed(sequence))
     while stack:
         thunk = stack.pop()
@@ -90,7 +90,9 @@ def walk(sequence: Sequence[Thunk]) -> Iterator[Thunk]:
 def sequences(
     outermost: tuple[Thunk, ...],
 ) -> Iterator[tuple[Thunk | None, str | None, tuple[Thunk, ...]]]:
-    """Every sequence with the thunk that holds it and its label there, outermost first."""
+    """Yields each sequence with the thunk that holds it and its label there, outermost first. Both are None for the
+    outermost.
+    """
     stack: list[tuple[Thunk | None, str | None, tuple[Thunk, ...]]] = [(None, None, outermost)]
     while stack:
         holder, label, sequence = stack.pop()

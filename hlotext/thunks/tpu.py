@@ -26,7 +26,7 @@ MAX_DEPTH = 200
 
 @attrs.frozen(kw_only=True)
 class Operation:
-    """One operation of the program, in the order of execution."""
+    """An operation of the program, in execution order."""
 
     instruction: Instruction
     depth: int
@@ -44,7 +44,10 @@ class Operation:
 
 
 def operations(module: Module) -> tuple[Operation, ...]:
-    """The operations of a scheduled TPU module. Computations that call themselves are entered once in a chain of calls."""
+    """Returns the operations of a scheduled TPU module in execution order, those of called computations included.
+
+    A computation that calls itself is entered once per chain of calls.
+    """
     if not module.computations:
         return ()
     found: list[Operation] = []

@@ -63,7 +63,9 @@ def with_kernels_named(trace: Trace) -> Trace:
 
 
 def kernel_name(operation: str) -> str:
-    """The name that XLA gives to the kernel of an operation: only letters that PTX allows."""
+    """Returns the name that XLA gives to the kernel of an operation, in which characters that PTX does not allow become
+    `_`.
+    """
     return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in operation)
 
 

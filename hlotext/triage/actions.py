@@ -65,9 +65,9 @@ class Action:
 
 
 def actions_of(modules: Sequence[Examined]) -> tuple[Action, ...]:
-    """All actions: errors, then the most valuable first, those without a price last; what nothing proves is among them.
+    """Returns all actions: errors first, then by decreasing saving, those of unknown saving last.
 
-    What lowers the peak of a module that does not fit goes before the rest: nothing else lets it run.
+    Among actions that are not errors, those that lower the peak of a module that does not fit in memory come first.
     """
     totals = _Totals.of(modules)
     causes: dict[tuple[object, ...], list[tuple[Examined, Finding]]] = defaultdict(list)

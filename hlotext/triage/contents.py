@@ -78,7 +78,9 @@ class Layer:
 
 
 def contents_of(assignment: memory.Assignment) -> tuple[tuple[Content, ...], tuple[Layer, ...]]:
-    """The contents of main memory at the peak by role, and the largest scopes of the temporaries; most bytes first."""
+    """Returns the contents of main memory at the peak by role, and the largest scopes of temporaries, by decreasing
+    bytes.
+    """
     module = assignment.module
     if module is None or not module.computations:
         return (), ()

@@ -14,7 +14,7 @@ FILE = Path(__file__).parent / "assets" / "accuracy.json"
 
 
 class Row(NamedTuple):
-    """One answer on one platform, compared with what one release of XLA wrote."""
+    """Accuracy of one answer on one platform, compared with one release of XLA."""
 
     answer: str
     platform: str
@@ -34,24 +34,24 @@ class Row(NamedTuple):
 
     @property
     def anchor(self) -> str:
-        """HTML anchor of its row."""
+        """HTML anchor of the answer's row."""
         return anchor(self.answer)
 
 
 def rows() -> tuple[Row, ...]:
-    """All measurements, by answer, platform and release."""
+    """Returns all measurements, by answer, platform and release; none if the file is missing."""
     if not FILE.exists():
         return ()
     return tuple(Row(*row) for row in json.loads(FILE.read_text(encoding="utf-8")))
 
 
 def anchor(answer: str) -> str:
-    """HTML anchor of an answer's row."""
+    """Returns the HTML anchor of an answer's row."""
     return "accuracy-" + "".join(c if c.isalnum() else "-" for c in answer.lower()).replace("--", "-")
 
 
 def table(found: Iterable[Row]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Column titles and rows of a table, with a row per answer and platform and a column per release."""
+    """Returns column titles and rows of a table, with a row per answer and platform and a column per release."""
     listed = tuple(found)
     releases = sorted({row.release for row in listed}, key=lambda name: tuple(map(int, name.split("."))))
     cells = {(row.answer, row.platform, row.release): row for row in listed}
@@ -63,7 +63,7 @@ def table(found: Iterable[Row]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 def measured(answers: Iterable[str], platforms: Iterable[str | None]) -> tuple[Row, ...]:
-    """Measurements of these answers on these platforms, or on all together, the newest release first."""
+    """Returns the measurements of these answers on these platforms or on all together, the newest release first."""
     wanted, places = set(answers), {*platforms, "all"}
     found = [row for row in rows() if row.answer in wanted and row.platform in places]
     return tuple(sorted(found, key=lambda row: tuple(map(int, row.release.split("."))), reverse=True))

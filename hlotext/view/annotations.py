@@ -20,7 +20,8 @@ _LIBRARIES = ("site-packages/", "dist-packages/", "<frozen ")
 
 
 def annotated(module: Module) -> str:
-    """The text of a parsed, unedited module with a comment at the end of each op line: `//@ train.py:12 mlp, 4.0 MiB, x48`.
+    """Returns the text of a parsed, unedited module with a comment at the end of each op line: `//@ train.py:12 mlp,
+    4.0 MiB, x48`.
 
     File, line and function are those of the innermost frame outside installed packages. Bytes include padding, and are given
     for results in memory of their own. The count is that of executions in one run of the module, `x?` if it depends on

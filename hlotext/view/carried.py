@@ -29,7 +29,7 @@ class Carried:
 
     @property
     def kind(self) -> str:
-        """`all-gather`."""
+        """Kind of the collective: `all-gather`."""
         return self.flow.communication.kind
 
     @property
@@ -39,17 +39,17 @@ class Carried:
 
     @property
     def sized(self) -> str:
-        """`all-gather of 384 KiB`."""
+        """Kind and bytes: `all-gather of 384 KiB`."""
         return f"{self.kind} of {self.bytes}" if self.bytes else self.kind
 
     @property
     def short(self) -> str:
-        """`all-gather of 384 KiB along data`."""
+        """Kind, bytes and mesh axes: `all-gather of 384 KiB along data`."""
         return f"{self.sized} {self.along}{self._others}"
 
     @property
     def along(self) -> str:
-        """`along data`, or the link."""
+        """Mesh axes, as `along data`, or else the link."""
         return f"along {self.flow.row}" if self.flow.axes else self.flow.row
 
     @property
@@ -69,7 +69,7 @@ class Carried:
 
 
 def carried(module: Module, found: Traffic) -> Mapping[Instruction, Carried]:
-    """Collectives by each operation that is part of one; the largest if there are several in one operation."""
+    """Returns the collective that each operation takes part in; the largest one if there are several."""
     result: dict[Instruction, Carried] = {}
     chains: dict[tuple[str, str], CollectiveTraffic] = {}
     for flow in found.flows:  # the most bytes first

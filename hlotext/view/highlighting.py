@@ -51,7 +51,7 @@ SCOPES = {
 
 
 def textmate_grammar() -> dict[str, Any]:
-    """The TextMate grammar, as `hlo.tmLanguage.json` holds it."""
+    """Returns the TextMate grammar of HLO, as in `hlo.tmLanguage.json`."""
     patterns: list[dict[str, Any]] = [
         # An engine sees one line at a time, so that a comment of several lines has a beginning and an end.
         {"name": SCOPES["Comment"], "begin": r"/\*", "end": r"\*/"},

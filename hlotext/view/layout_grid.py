@@ -48,14 +48,14 @@ class Axis:
         return f"dimension{plural} {', '.join(map(str, self.dimensions))}{' merged' if plural else ''}"
 
     def label(self, place: int) -> str:
-        """Label of the row or column at an index of `shown`; empty for padding."""
+        """Returns the label of the row or column at an index of `shown`; empty for padding."""
         number = self.shown[place]
         return str(number) if 0 <= number < self.size and self.dimensions else ""
 
 
 @attrs.frozen(eq=False)
 class Grid:
-    """The cells by the places of `rows.shown` and `columns.shown`; what stands at a `GAP` has no meaning."""
+    """Cells of a layout picture, indexed as `rows.shown` and `columns.shown`. Cells at a `GAP` have no meaning."""
 
     rows: Axis
     columns: Axis
@@ -70,9 +70,11 @@ class Grid:
 
 
 def grid(shape: Shape, most_rows: int, most_columns: int) -> Grid:
-    """The two fastest dimensions as the first tile sees them, the lower-numbered one down, all others at 0.
+    """Returns the grid of an array's two minor-most dimensions as the first tile orders them; indices of the others are
+    0.
 
-    Raises LayoutError for an ill-formed shape, and needs an array with elements.
+    The dimension with the lower number is vertical. Raises LayoutError for an ill-formed shape. The array must have
+    elements.
     """
     place = layout.placement(shape)
     levels, tiles = _first_level(place)

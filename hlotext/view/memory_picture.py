@@ -22,7 +22,7 @@ _OTHERS = "#bab0ac"
 
 @attrs.frozen
 class Bar:
-    """Some neighbouring moments of the time line."""
+    """Consecutive times of the schedule, drawn as one bar."""
 
     first: int
     last: int
@@ -34,7 +34,7 @@ class Bar:
 
 
 def bars(assignment: Assignment, memory_space: int, count: int) -> tuple[Bar, ...]:
-    """The time line in at most so many pieces, each with its largest moment."""
+    """Returns the timeline of a memory space in at most `count` bars, each with the time of its most bytes."""
     line = [size for _, size in assignment.timeline(memory_space)]
     if not line:
         return ()
@@ -50,7 +50,9 @@ def bars(assignment: Assignment, memory_space: int, count: int) -> tuple[Bar, ..
 
 
 def bar_lines(rows: Sequence[Bar], static: int, width: int) -> Iterator[str]:
-    """One line for each bar; what is static is light."""
+    """Yields a text line for each bar, at most `width` columns wide; permanent allocations (`static` bytes) are
+    lighter.
+    """
     most = max((row.bytes for row in rows), default=0)
     if not rows or not most:
         return
@@ -92,7 +94,7 @@ _STYLE = style(
 
 
 def offsets_svg(assignment: Assignment, memory_space: int = 0, limit: int = 4000) -> str:
-    """Draws the temporaries of a memory space by offset and time, above the permanent allocations.
+    """Returns an SVG of the temporaries of a memory space by offset and time, above the permanent allocations.
 
     A rectangle for each value, wide as its life and high as its bytes, its colour by scope; a tooltip says the rest. What is
     held all the time is one strip at the foot, not to scale where it is most. Of more than `limit` values the largest are
@@ -231,7 +233,7 @@ def _axes(
 
 
 def padding_svg(groups: Sequence[LiveGroup], title: str) -> str:
-    """Bytes by scope as bars, the padding in them hatched; a tooltip for each."""
+    """Returns an SVG of bytes by scope as bars, with padding hatched and a tooltip for each."""
     rows = [group for group in groups if group.bytes][:25]
     most = max((group.bytes for group in rows), default=1)
     height = 50 + 24 * len(rows)

@@ -52,7 +52,7 @@ _STYLE = """<style>
 
 
 def html(value: object) -> str | None:
-    """HTML of a value for a notebook; None for other types, and if a library error occurs."""
+    """Returns HTML of a value for a notebook; None for other types, and if a library error occurs."""
     drawn = next((draw for kind, draw in _DRAWN if isinstance(value, kind)), None)
     if drawn is None:
         return None

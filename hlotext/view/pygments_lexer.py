@@ -19,7 +19,7 @@ def _action(classes: tuple[str, ...]) -> Any:
 
 
 class HloLexer(RegexLexer):  # type: ignore[misc]
-    """XLA's HLO text."""
+    """Pygments lexer for XLA's HLO text."""
 
     name = "HLO"
     aliases: ClassVar[list[str]] = ["hlo"]

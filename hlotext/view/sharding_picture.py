@@ -12,10 +12,11 @@ _COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#
 
 
 def sharding_svg(shape: Shape, sharding: Sharding, num_devices: int | None = None) -> str:
-    """An SVG in which the first two dimensions go down and across; parts that differ further behind share a box.
+    """Returns an SVG of a sharded array: dimension 0 is vertical, dimension 1 horizontal; shards that differ only in
+    others share a box.
 
-    Colours go by the first device of a part. Raises ValueError if `Sharding.device_indices` does, for an array without
-    elements, and for more than 4,096 parts.
+    Colors show a shard's first device. Raises ValueError for a sharding without device indices (see
+    `Sharding.device_indices`), an array without elements, and more than 4,096 shards.
     """
     parts = sharding.device_indices(shape, num_devices)
     sizes = shape.dimensions[:2] if shape.rank > 1 else (1, *(shape.dimensions or (1,)))

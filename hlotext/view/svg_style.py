@@ -10,21 +10,22 @@ from hlotext.ir.caches import lazy_regex
 
 
 def opening(name: str, attributes: str, title: str) -> str:
-    """The start tag of a picture whose rules are those of `style(name, ...)`, and its title."""
+    """Returns the start tag and title of an SVG that uses the rules of `style(name, ...)`."""
     return f'<svg xmlns="http://www.w3.org/2000/svg" class="{_class(name)}" {attributes}><title>{escape.html(title)}</title>'
 
 
 def style(name: str, light: Mapping[str, str], dark: Mapping[str, str], media: str = "") -> str:
-    """A `<style>` element: CSS declarations by selector, with overrides for dark mode, scoped to pictures of that name.
+    """Returns a `<style>` element: CSS declarations by selector, with overrides for dark mode, scoped to SVGs of that
+    name.
 
-    `media` is prepended to the media query of the dark mode, such as `screen`.
+    `media` is prepended to the media query of dark mode, such as `screen`.
     """
     query = f"{media} and (prefers-color-scheme:dark)" if media else "(prefers-color-scheme:dark)"
     return f"<style>{_rules(name, light)}@media {query}{{{_rules(name, dark)}}}</style>"
 
 
 def in_notebook(pictures: str) -> str:
-    """The same markup with dark rules that follow the notebook's theme in place of the system's."""
+    """Returns the markup with dark-mode rules that follow the notebook's theme in place of the system's."""
     return _DARK().sub(_themed, pictures)
 
 

@@ -34,12 +34,11 @@ _LARGEST = (1 << 31) - 1
 
 
 def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = None) -> Mapping[str, str]:
-    """The parts of a module as a page carries them, packed, by name, with what `why` tells of its operations.
+    """Returns the data of a module as a page embeds it, compressed, by name. `why` has facts about operations.
 
-    `words` are texts that occur several times, and how `numbers` are to be read; `names` those of the instructions;
-    `pictures` SVG of the layouts of the distinct arrays, by the number of the shape; `lines-0` and so on op lines.
-
-    Raises what reading a large module on demand raises.
+    `words` are texts used several times, and the layout of `numbers`; `names` are those of the instructions; `pictures`
+    are SVGs of the layouts of the distinct arrays, by shape number; `lines-0` etc. are op lines. Raises HloSyntaxError
+    if a large module that is read on demand is invalid.
     """
     lines, found = packed_lines(module)
     number, computations = numbered(module), {one: n for n, one in enumerate(module.computations)}

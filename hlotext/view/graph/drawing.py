@@ -47,7 +47,7 @@ _STYLE = style(
 
 
 def short(text: str, most: int) -> str:
-    """The text with its middle left out where it is longer."""
+    """Returns a text with its middle replaced by an ellipsis if it is longer than `most` characters."""
     if len(text) <= most:
         return text
     end = (most - 1) * 9 // 20

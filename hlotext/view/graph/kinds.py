@@ -26,13 +26,13 @@ KINDS = tuple((colour, text) for _, colour, text in _KINDS)
 
 
 def colour_of(one: hlo.Instruction) -> int:
-    """The number of the colour in the palette."""
+    """Returns the number of an instruction's color in the palette."""
     return colour_of_opcode(_work(one))
 
 
 @text_cache(1 << 10)
 def colour_of_opcode(opcode: str) -> int:
-    """The number of the colour of an opcode."""
+    """Returns the number of an opcode's color in the palette."""
     return next(colour for pattern, colour in _PATTERNS if pattern.search(opcode))
 
 

@@ -21,7 +21,7 @@ _LONG = 6
 
 @attrs.frozen
 class Drawing:
-    """Where nodes and edges go."""
+    """Positions of the nodes and edges of a graph."""
 
     centres: Sequence[tuple[float, float]]
     """The middle of each node."""
@@ -43,7 +43,7 @@ class _Point:
 
 
 def layered(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]) -> Drawing:
-    """The drawing of an acyclic graph: nodes by width and height, edges from and to numbers of nodes."""
+    """Lays out an acyclic graph in layers. Nodes are (width, height), edges are (from, to) node numbers."""
     layers = _layers(len(sizes), edges)
     points = [_Point(w, h, layer) for (w, h), layer in zip(sizes, layers, strict=True)]
     routes = []

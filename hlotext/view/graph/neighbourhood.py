@@ -69,7 +69,9 @@ class _Source:
 
 
 def size_of(instruction: hlo.Instruction) -> int:
-    """Allocated bytes that an operation writes, or those of its result if it writes nothing; unknown sizes count 0."""
+    """Returns the allocated bytes that an operation writes, or those of its result if it writes nothing. Unknown sizes
+    are 0.
+    """
     return shown_bytes(instruction)
 
 

@@ -21,7 +21,9 @@ BLOCK = 1 << 18
 
 
 def packed_lines(module: hlo.Module) -> tuple[list[str], dict[str, Column]]:
-    """The blocks, and columns: the first instruction of each piece, the first piece of each block."""
+    """Returns the op lines of a module as compressed blocks, and the first instruction of each piece and first piece of
+    each block.
+    """
     blocks: list[str] = []
     pieces, first_pieces = array("i"), array("i")
     waiting: list[str] = []

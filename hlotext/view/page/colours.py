@@ -41,10 +41,11 @@ _SMALL = 0.04
 
 
 def scope_colours(charts: Iterable[Mapping[str, float]]) -> dict[str, int]:
-    """The numbers of the colours, places in `PALETTE`, of the scopes of a page: one for each scope in all of its charts.
+    """Returns the color number, an index into `PALETTE`, of the scopes of a page; a scope has the same color in all
+    charts.
 
-    Each chart counts as much as any other. What is small counts for the scope around it, whose colour it has
-    (`colour_number`).
+    Each chart has the same weight. A small scope counts for the scope around it and shares its color (see
+    `colour_number`).
     """
     shares: dict[str, float] = defaultdict(float)
     count = 0
@@ -66,7 +67,9 @@ def scope_colours(charts: Iterable[Mapping[str, float]]) -> dict[str, int]:
 
 
 def colour_number(scope: str, colours: Mapping[str, int]) -> int:
-    """The number of the colour of a scope: its own or that of the nearest one around it; of all others the palette's end."""
+    """Returns the color number of a scope: its own, that of the nearest enclosing scope, or else the number after the
+    palette.
+    """
     while scope:
         if scope in colours:
             return colours[scope]

@@ -26,12 +26,12 @@ FAST = 1
 
 
 def packed(value: Any) -> str:
-    """A value as JSON, compressed, in base64: the same bytes for the same value. Scripts read it by `DecompressionStream`."""
+    """Returns a value as zlib-compressed JSON in base64, deterministically. Scripts read it with `DecompressionStream`."""
     return packed_text(json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False))
 
 
 def packed_text(text: str, level: int = _LEVEL) -> str:
-    """A text, compressed, in base64. What is no Unicode (half of a surrogate pair) becomes U+FFFD."""
+    """Returns a text zlib-compressed in base64. Unpaired surrogates become U+FFFD."""
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError:
@@ -40,24 +40,25 @@ def packed_text(text: str, level: int = _LEVEL) -> str:
 
 
 def packed_bytes(data: bytes, level: int = _LEVEL) -> str:
-    """Bytes, compressed, in base64."""
+    """Returns bytes zlib-compressed in base64."""
     return base64.b64encode(zlib.compress(data, level)).decode("ascii")
 
 
 def unpacked(text: str) -> Any:
-    """The value again, for tests and for programs that read pages."""
+    """Returns the value of `packed`."""
     return json.loads(unpacked_bytes(text))
 
 
 def unpacked_bytes(text: str) -> bytes:
-    """The bytes again."""
+    """Returns the bytes of `packed_bytes`."""
     return zlib.decompress(base64.b64decode(text))
 
 
 def packed_columns(columns: Mapping[str, Column]) -> tuple[list[tuple[str, str, int]], str]:
-    """Columns of numbers, each in the narrowest type that holds it, behind each other; and the name, type and length of each.
+    """Concatenates columns of numbers, each in its narrowest type. Returns name, type and length of each, and the
+    packed bytes.
 
-    Types are `u1`, `u2`, `i4` and `f8`. Wide ones come first so that each begins where it may. Integers have 32 bits at most.
+    Types are `u1`, `u2`, `i4` and `f8`, the widest first for alignment. Integers have at most 32 bits.
     """
     found = {name: _narrow(np.asarray(column)) for name, column in columns.items()}
     order = sorted(found.items(), key=lambda item: (-item[1].itemsize, item[0]))
@@ -74,19 +75,19 @@ def _narrow(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def asset(name: str) -> str:
-    """A style or a script that comes with this package."""
+    """Returns the text of a stylesheet or script of this package."""
     return importlib.resources.files("hlotext.view").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def script(*names: str) -> str:
-    """Scripts of this package, joined inside one function: later ones use what earlier ones define."""
+    """Returns scripts of this package joined inside one function, so that later ones can use earlier ones."""
     return '"use strict";\n(() => {\n' + "\n".join(map(asset, names)) + "})();\n"
 
 
 def policy(scripts: Iterable[str]) -> str:
-    """The content security policy of a page with these scripts and no others: no requests, no `eval`.
+    """Returns a content security policy that allows these scripts only: no other scripts, no requests, no `eval`.
 
-    Styles may stand in the page since bokeh makes some; images are `data:` for the same reason.
+    Inline styles and `data:` images are allowed, since bokeh creates them.
     """
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
@@ -99,14 +100,14 @@ def policy(scripts: Iterable[str]) -> str:
 
 
 class Words:
-    """Texts that are written once and meant by number."""
+    """A table of texts that are stored once and referred to by number."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._numbers: dict[str, int] = {}
 
     def number(self, text: str) -> int:
-        """The number of a text."""
+        """Returns the number of a text, which is added if it is new."""
         found = self._numbers.get(text)
         if found is None:
             found = self._numbers[text] = len(self.texts)

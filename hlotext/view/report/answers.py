@@ -29,7 +29,7 @@ _LEAST_PART = 0.005
 
 @attrs.frozen
 class BarPart:
-    """One part of a bar."""
+    """A segment of a bar."""
 
     name: str
     text: str
@@ -40,7 +40,7 @@ class BarPart:
 
 @attrs.frozen
 class Answer:
-    """A title that answers, what it consists of as a bar, and its largest parts."""
+    """A title that states a result, a bar with its parts, and tables of the largest ones."""
 
     title: str
     bar: Sequence[BarPart] = ()
@@ -51,7 +51,7 @@ class Answer:
 
 
 def answers(subject: ReportInput) -> Iterator[Sequence[Answer]]:
-    """Columns of answers: of memory, and of time."""
+    """Yields columns of answers: memory, then time, as far as known."""
     memory = tuple(_memory(subject))
     if memory:
         yield memory

@@ -85,7 +85,7 @@ class _Model:
 def builds_page(
     found: History, title: str = "Builds", percent: float = 0.0, fail_on: Collection[str] = ()
 ) -> str:
-    """Creates a self-contained HTML page with the history of a dataset. Output is deterministic.
+    """Returns a self-contained HTML page with the history of a dataset. Output is deterministic.
 
     Args:
         found: The history.

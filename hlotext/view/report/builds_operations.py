@@ -25,7 +25,7 @@ _AMOUNTS = ("more_held", "more_bytes", "more_flops", "more_seconds")
 
 @attrs.frozen
 class Operation:
-    """An operation that a card names: what is told when it is clicked."""
+    """An operation named on a card, with the facts shown when it is clicked."""
 
     id: str
     name: str
@@ -35,7 +35,7 @@ class Operation:
 
 
 def operation(id: str, one: Grown, build: str, module: str, path: str | None) -> Operation:
-    """Known facts of an operation of a build, and commands that show the rest."""
+    """Returns known facts of an operation of a build, and commands that show more."""
     sizes = [
         ("holds more at the peak", byte_text(one.more_held) if one.more_held > 0 else ""),
         ("writes more", byte_text(one.more_bytes) if one.more_bytes > 0 else ""),
@@ -63,10 +63,10 @@ def operation(id: str, one: Grown, build: str, module: str, path: str | None) ->
 
 
 def grown_most(steps: Sequence[BuildStep]) -> tuple[Sequence[Grown], int]:
-    """Operations that a build added, and their number: new collectives first, then those with most of the first figure that
+    """Returns the operations that grew most, and their number: new collectives first, then by the first metric that
     rose.
 
-    What has no part in any figure is left out.
+    Operations whose part in every metric is negligible are left out.
     """
     # A kind of operations has another example in each figure; that of the first is shown. What grew most in one is there.
     kinds: dict[tuple[str, str], Grown] = {}
@@ -92,7 +92,7 @@ def grown_most(steps: Sequence[BuildStep]) -> tuple[Sequence[Grown], int]:
 
 
 def table(grown: Sequence[Grown], total: int, links: Mapping[str, str]) -> PageTable:
-    """Operations of a card, with links to what is told of each."""
+    """Returns a table of a card's operations, with links to their facts."""
     rows = [
         (
             one.name,

@@ -28,7 +28,7 @@ _MOST_MISSING = 20
 
 
 def figure_text(figure: str, value: float) -> str:
-    """A figure for people."""
+    """Formats a value of a metric (a key of `FIGURES`)."""
     unit = FIGURES[figure][1]
     if unit == "bytes":
         return byte_text(int(value))
@@ -47,7 +47,7 @@ def figure_texts(figure: str, *values: float) -> tuple[str, ...]:
 
 
 def change_of(before: float, value: float) -> tuple[float, str]:
-    """The change in percent, and as text; of what was 0 the value itself."""
+    """Returns the relative change in percent, and as text; if `before` is 0, the value itself."""
     if not before:
         return value, "new" if value else "none"
     change = (value - before) / before
@@ -55,7 +55,7 @@ def change_of(before: float, value: float) -> tuple[float, str]:
 
 
 def benchmark(found: History) -> str:
-    """Formats metrics of the newest build as JSON for github-action-benchmark (smaller is better)."""
+    """Returns metrics of the newest build as JSON for github-action-benchmark (smaller is better)."""
     newest = found.builds[-1]
     rows = [
         {
@@ -72,7 +72,7 @@ def benchmark(found: History) -> str:
 
 
 def builds_comment(found: History, figures: Collection[str]) -> str:
-    """Formats a Markdown comparison of the newest build with the last good one, for some metrics (keys of `FIGURES`).
+    """Returns a Markdown comparison of the newest build with the last good one, for some metrics (keys of `FIGURES`).
 
     Rows beyond `MOST_COMMENT` characters are dropped.
     """
@@ -115,7 +115,7 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
 
 @attrs.frozen
 class Cause:
-    """The operations that grew most where a figure rose, or the finding that explains it."""
+    """The operations that grew most where a metric rose, or the finding that explains the rise."""
 
     name: str = ""
     """Of an operation, or the code of a finding."""
@@ -128,9 +128,10 @@ class Cause:
 
 
 def cause_of(step: BuildStep) -> Cause:
-    """The cause of a rise: the operations that grew most, or a finding.
+    """Returns the cause of a rise: the operations that grew most, or a finding.
 
-    A finding of memory that is held explains more than operations that hold no more of it: it says why they hold it.
+    For peak memory, a finding about memory that is held is preferred to operations that hold no more of it, since it
+    gives the reason.
     """
     new = next((one for one in step.findings if one.severity != "note"), None)
     grown, count = _most_grown(step)
@@ -157,10 +158,10 @@ def cause_of(step: BuildStep) -> Cause:
 
 
 def present_cause(found: History, rise: Regression) -> tuple[str, str, Cause]:
-    """The build to which a rise that is still there goes back, how much the figure rose in it, and the cause there.
+    """Returns the build in which a persisting rise began, the change of the metric there, and its cause.
 
-    No finding is a cause that the newest build has not: for the number of findings it is the first that is left of those that
-    came since the last good build, and those that are gone again are named as such.
+    The cause is never a finding that the newest build no longer has. For the number of findings, it is the first
+    remaining one of those that appeared since the last good build; findings that disappeared again are named as such.
     """
     step = found.largest_rise(rise)
     mine = [one for one in found.findings_since(rise.module, rise.good_build) if one.severity != "note"]
@@ -226,7 +227,7 @@ def _more(step: BuildStep, grown: Grown) -> str:
 
 
 def place_text(file: str | None, line: int | None) -> str:
-    """The line of Python; empty if it is not known."""
+    """Returns `FILE:LINE` of a Python source line; empty if it is unknown."""
     return f"{file}:{line}" if file else ""
 
 

@@ -28,14 +28,14 @@ MARKS = {
 
 
 def kind_of(step: BuildStep) -> str:
-    """The kind of a change: what costs less needs nobody to accept it."""
+    """Returns the kind of a change: `better`, `worse` or `accepted`."""
     if not step.is_worse:
         return "better"
     return "worse" if step.accepted is None else "accepted"
 
 
 def gap_of(module: ModuleHistory, build: str) -> str:
-    """The kind of gap where a build has no value of a module: it is absent, or could not be read."""
+    """Returns why a build has no value of a module: `unread` if its file could not be read, else `absent`."""
     return "unread" if build in module.unknown else "absent"
 
 
@@ -47,9 +47,9 @@ def picture(
     numbers: Mapping[tuple[str, str], int],
     good_build: str = "",
 ) -> Markup:
-    """The trend as a line that breaks where a build has no value, with a mark at each change, as SVG.
+    """Returns an SVG of a metric over builds, as a line with gaps where a build has no value and a mark at each change.
 
-    A dashed line is at the value of `good_build`, the last good one.
+    A dashed line marks the value of `good_build`, the last good one.
     """
     values = module.values[figure]
     low, high = min(values.values()), max(values.values())
@@ -124,7 +124,7 @@ def _scale(figure: str, low: float, high: float) -> str:
 
 
 def ticks(builds: Sequence[str]) -> list[tuple[float, str]]:
-    """Builds that are named on the axis, each with its place in percent: the first, the last, and one between."""
+    """Returns the builds labeled on the axis, the first, middle and last one, each with its position in percent."""
     places = sorted({0, len(builds) // 2, len(builds) - 1})
     return [(round(100 * (n + 0.5) / len(builds), 2), builds[n]) for n in places]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Row:
-    """A figure above the last good build."""
+    """A metric that exceeds its value in the last good build."""
 
     module: str
     figure: str
@@ -46,7 +46,7 @@ class Row:
 
 @attrs.frozen
 class Trend:
-    """A figure of a module over the builds, and the baseline that the newest is compared with."""
+    """A metric of a module over the builds, with the baseline of the newest build."""
 
     module: str
     figure: str
@@ -65,7 +65,7 @@ class Trend:
 
 @attrs.frozen
 class Accepted:
-    """A change that somebody accepted."""
+    """A change that was accepted."""
 
     build: str
     number: int | None
@@ -84,7 +84,7 @@ _MOST_TRENDS = 8
 
 @attrs.frozen
 class Verdict:
-    """The newest build against the last good one."""
+    """Comparison of the newest build with the last good one."""
 
     word: str
     kind: str
@@ -109,9 +109,9 @@ def verdict(
     fail_on: Collection[str],
     numbers: Mapping[tuple[str, str], int],
 ) -> Verdict:
-    """The newest build against the last good one of each module: as `--fail-on` judges it, and in all figures.
+    """Compares the newest build with the last good one of each module, in the metrics of `--fail-on` and in all others.
 
-    `numbers` are those of the cards by build and module.
+    `numbers` are those of the cards, by build and module.
     """
     newest = found.builds[-1]
     failed = [one for one in regressions if one.figure in fail_on]
@@ -258,7 +258,7 @@ def _unreadable(found: History, module: ModuleHistory) -> str:
 
 
 def worst(regressions: Sequence[Regression]) -> Tile:
-    """The figure that is above the last good build by most, in proportion; one that only counts, where none costs more."""
+    """Returns the metric with the largest relative increase over the last good build; counts only if no cost increased."""
     if not regressions:
         return Tile("worst", "none", "no metric above the last good build")
     most = max(

@@ -24,7 +24,7 @@ _COSTS = (PEAK, TIME, FINDINGS, FLOPS, MOVED, SENT)
 
 
 def tiles(subject: ReportInput) -> Iterator[Tile]:
-    """The figures at the top, those that are known."""
+    """Yields the metrics at the top of a report, as far as known."""
     try:
         space = usage.space_usage(subject.memory, 0)
         yield Tile(PEAK, byte_text(space.peak), limit_text(space), space.peak)
@@ -69,7 +69,7 @@ _NONE = {SENT: Tile(SENT, "0 B", "no transfers", 0)}
 
 
 def side_by_side(before: Sequence[Tile], after: Sequence[Tile]) -> tuple[tuple[Tile, ...], tuple[Tile, ...]]:
-    """The same figures on both sides, those of the second with what has become of the first's."""
+    """Returns the same metrics for both sides; those of the second state the change."""
     sides = [{tile.title: tile for tile in side} for side in (before, after)]
     titles = [title for title in _ORDER if any(title in side for side in sides)]
     old, new = (
@@ -83,7 +83,7 @@ def side_by_side(before: Sequence[Tile], after: Sequence[Tile]) -> tuple[tuple[T
 
 
 def joined(before: Sequence[Tile], after: Sequence[Tile]) -> tuple[Tile, ...]:
-    """The figures of both sides in one row: `77.0 → 412 MiB`."""
+    """Returns the metrics of both sides in one row: `77.0 → 412 MiB`."""
     return tuple(
         attrs.evolve(new, text=_both(old.text, new.text), detail=_details(old.detail, new.detail))
         for old, new in zip(before, after, strict=True)
@@ -123,7 +123,7 @@ def _change(before: Tile, after: Tile) -> str:
 
 
 def differences(before: Sequence[Tile], after: Sequence[Tile]) -> tuple[tuple[str, float], ...]:
-    """Figures of both sides by how much they differ in proportion, most first."""
+    """Returns the metrics known on both sides by relative difference, largest first."""
     found = {
         new.title: _proportion(old.value, new.value)
         for old, new in zip(before, after, strict=True)

@@ -39,7 +39,7 @@ _LIVES = 6
 
 
 def named_in(sections: Iterable[Section]) -> Iterator[str]:
-    """Names of operations in tables, then in charts, in their order; with the index of a part of a result cut off."""
+    """Yields the names of operations in tables, then in charts, in order, without the index of a tuple element."""
     sections = list(sections)
     for section in sections:
         for table in (*section.leading, *section.tables):
@@ -54,12 +54,12 @@ def named_in(sections: Iterable[Section]) -> Iterator[str]:
 
 
 def name_of(label: str) -> str:
-    """The operation that a label names: `fusion.3{0} ...` is a part of what `fusion.3` gives, and others like it."""
+    """Returns the name of the operation that a label denotes: `fusion.3` for `fusion.3{0} ...`."""
     return label.partition(" ")[0].partition("{")[0].removeprefix("%")
 
 
 class Operations:
-    """The operations of one side of a report that its page can show."""
+    """The operations of one side of a report that its page can show in detail."""
 
     def __init__(self, subject: ReportInput, sections: Sequence[Section]) -> None:
         self.subject = subject
@@ -78,19 +78,21 @@ class Operations:
         self._number = {one: n for n, one in enumerate(self.chosen)}
 
     def has(self, label: str) -> bool:
-        """True if the page can show the operation that a label of a table names."""
+        """True if the page can show the operation that a table's label denotes."""
         found = self._unique.get(name_of(label))
         return found is not None and found in self._number
 
     def shown(self, label: str) -> str:
-        """A label for people: an argument of the program has its name there, `p[0]['w']` instead of `param.2`."""
+        """Returns a label in which a parameter has its name in the program: `p[0]['w']` in place of `param.2`."""
         name = name_of(label)
         found = self._unique.get(name)
         own = program_name(found) if found is not None else ""
         return own + label.removeprefix("%").removeprefix(name) if own else label
 
     def packed(self) -> str:
-        """All of it as data of the page. Raises what reading the texts of a dump folder raises."""
+        """Returns all details as compressed data for the page. Raises HloSyntaxError or InputError if a dump's text
+        cannot be read.
+        """
         pictures = _Pictures()
         costs, times, lives = self._costs(), self._times(), self._lives()
         found_by, told, timed = self._findings(), self._story(), self._measured()

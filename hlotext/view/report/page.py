@@ -98,7 +98,7 @@ _SCRIPTS = (
 
 @attrs.frozen
 class Side:
-    """One module of a report."""
+    """One of the modules of a report."""
 
     key: str
     """`a`, and `b` for the second."""
@@ -109,11 +109,11 @@ class Side:
     operations: Operations
 
     def section(self, id: str) -> Section | None:
-        """The section of that name; None if there is none."""
+        """Returns the section with an id; None if the side lacks it."""
         return next((section for section in self.sections if section.id == id), None)
 
     def why_not(self, id: str) -> str:
-        """Why there is none."""
+        """Returns the reason why a section is missing; empty if none is known."""
         return next((one.why for one in self.missing if one.id == id), "")
 
 
@@ -242,14 +242,14 @@ def _side(key: str, subject: ReportInput, tiles: Sequence[Tile], leading: Sequen
 
 @attrs.frozen
 class ChartStyle:
-    """Colours of scopes that all charts of a page share, and scales that those of both sides share."""
+    """Scope colors shared by all charts of a page, and scales shared by both sides."""
 
     colours: Mapping[str, int]
     scales: Mapping[str, Mapping[str, float]]
     """By the name of a chart, the largest of each number."""
 
     def data(self, chart: Chart) -> str:
-        """Data for a chart's script: its numbers, and bokeh's document where bokeh draws it."""
+        """Returns the data for a chart's script."""
         content = {"chart": chart.kind, **chart.data, "scale": self.scales[chart.id]}
         if chart.kind == "icicle":
             content["colour"] = [colour_number(path, self.colours) for path in content.pop("path")]
@@ -267,7 +267,7 @@ class ChartStyle:
 
 
 def chart_style(drawn: Sequence[Chart]) -> ChartStyle:
-    """The style of these charts, all of one page."""
+    """Returns the shared style of all charts of a page."""
     scales: dict[str, dict[str, float]] = {}
     for chart in drawn:
         scale = scales.setdefault(chart.id, dict(chart.data["scale"]))

@@ -20,34 +20,34 @@ T = TypeVar("T", bound=_Named)
 
 @attrs.frozen
 class SectionPair:
-    """One section of both sides; None of a side that cannot give it."""
+    """The same section of both sides; None for a side that lacks it."""
 
     sections: tuple[Section | None, Section | None]
 
     @property
     def lead(self) -> str:
-        """The introduction, if both have the same or only one has any; else "", and each side has its own."""
+        """The introduction, if it is the same or only one side has one; else empty, and each side has its own."""
         leads = {one.lead for one in self._given}
         return leads.pop() if len(leads) == 1 else ""
 
     @property
     def has_sides(self) -> bool:
-        """True if the sides say anything of their own before charts and tables."""
+        """True if there is text specific to a side before charts and tables."""
         return not self.lead or None in self.sections or any(one.facts for one in self._given)
 
     @property
     def charts(self) -> Iterator[tuple[Chart | None, Chart | None]]:
-        """Charts of the same name together."""
+        """Charts of both sides, paired by id."""
         return _paired(*((one.charts if one is not None else ()) for one in self.sections))
 
     @property
     def tables(self) -> Iterator[tuple[PageTable | None, PageTable | None]]:
-        """Tables of the same name together."""
+        """Tables of both sides, paired by id."""
         return _paired(*((one.tables if one is not None else ()) for one in self.sections))
 
     @property
     def notes(self) -> Sequence[tuple[str, str]]:
-        """Notes with the side that each is of: "" for those of both."""
+        """Notes, each with its side: `a`, `b`, or empty for both."""
         own = [list(one.notes) if one is not None else [] for one in self.sections]
         both = [note for note in own[0] if note in own[1]]
         apart = [

@@ -20,7 +20,7 @@ MOST_ROWS = 100
 
 @attrs.frozen
 class PageColumn:
-    """One column of a table."""
+    """A column of a table."""
 
     key: str
     """Name in the command's JSON."""
@@ -38,11 +38,11 @@ class PageColumn:
 
     @property
     def is_number(self) -> bool:
-        """Aligned to the right."""
+        """True if the column is aligned to the right."""
         return self.kind not in _WORDS
 
     def text(self, value: Cell) -> str:
-        """A cell for people."""
+        """Formats a cell."""
         if value is None:
             return ""
         if isinstance(value, str):
@@ -54,7 +54,7 @@ class PageColumn:
 
 
 def columns_of(table: str) -> tuple[PageColumn, ...]:
-    """The columns of a table of the page, as `hlotext.schemas.columns` describes them."""
+    """Returns the columns of a table of the page, from `hlotext.schemas.columns`."""
     return tuple(_column(one) for one in columns.columns(table))
 
 
@@ -66,12 +66,12 @@ def _column(one: columns.Column) -> PageColumn:
 
 
 def signed_bytes(count: float) -> str:
-    """Bytes that may be fewer than before."""
+    """Formats a number of bytes that may be negative."""
     return f"−{byte_text(int(-count))}" if count < 0 else byte_text(int(count))
 
 
 def signed_seconds(time: float) -> str:
-    """Seconds that may be fewer than before."""
+    """Formats seconds that may be negative."""
     text = seconds(abs(time))
     return f"{'−' if time < 0 and not text.startswith('<') else ''}{text}"
 
@@ -98,7 +98,7 @@ _TEXTS: Mapping[str, Any] = {
 
 @attrs.frozen(slots=False, eq=False)
 class PageTable:
-    """Rows of values, the first of which names the row."""
+    """A table; the first cell of each row names it."""
 
     id: str
     title: str
@@ -117,18 +117,20 @@ class PageTable:
 
     @functools.cached_property
     def shown(self) -> tuple[int, ...]:
-        """Numbers of the columns that hold something, in their order; of a table without rows all."""
+        """Indices of the columns that are not empty, in order; all columns if there are no rows."""
         columns = sorted(range(len(self.columns)), key=lambda n: n and 2 - self.columns[n].is_second)
         filled = tuple(n for n in columns if not n or any(row[n] not in (None, "") for row in self.rows))
         return filled if self.rows else tuple(columns)
 
     @property
     def left_out(self) -> int:
-        """Number of rows that are not shown."""
+        """Number of rows that are omitted."""
         return 0 if self.total is None else max(0, self.total - len(self.rows))
 
     def bar(self, row: Sequence[Cell], number: int) -> tuple[float, float] | None:
-        """Length and hatched part of a cell's bar, in percent of the column's longest."""
+        """Returns the length of a cell's bar and of its hatched part, in percent of the column's longest bar. None if
+        it has no bar.
+        """
         column, value = self.columns[number], row[number]
         if not column.is_bar or not isinstance(value, (int, float)) or value <= 0:
             return None
@@ -152,7 +154,7 @@ class PageTable:
 
 @attrs.frozen
 class Chart:
-    """A picture that a script draws; the table behind it says the same."""
+    """A chart that a script draws; a table has the same numbers."""
 
     id: str
     kind: Literal["memory", "lanes", "icicle"]
@@ -171,7 +173,7 @@ SOURCE_FIGURES = ("minimum time", "bytes", "flops", "findings")
 
 @attrs.frozen
 class SourceLine:
-    """One line of the program, with what it costs in one run."""
+    """A line of the program, with its cost in one run."""
 
     number: int
     """From 1; 0 for a gap."""
@@ -185,7 +187,7 @@ class SourceLine:
 
     @property
     def figures(self) -> tuple[tuple[float, str], ...]:
-        """Each figure as a number and for people, those that are 0 as an empty text."""
+        """Each metric as a number and as text, which is empty for 0."""
         time = "" if not self.seconds else str(_TEXTS["seconds"](self.seconds))
         return (
             (self.seconds or 0.0, time),
@@ -197,7 +199,7 @@ class SourceLine:
 
 @attrs.frozen
 class SourceFile:
-    """Lines of one file of the program."""
+    """Lines of one source file of the program."""
 
     name: str
     """As the module names it."""
@@ -216,7 +218,7 @@ class Picture:
 
 @attrs.frozen
 class Section:
-    """One part of a report."""
+    """A section of a report."""
 
     id: str
     title: str
@@ -233,14 +235,14 @@ class Section:
 
     @property
     def source_figures(self) -> tuple[int, ...]:
-        """Numbers of the figures, in the order of `SOURCE_FIGURES`, that any line of the sources has."""
+        """Indices into `SOURCE_FIGURES` of the metrics that any source line has."""
         lines = [line.figures for file in self.sources for line in file.lines]
         return tuple(n for n in range(len(SOURCE_FIGURES)) if any(figures[n][1] for figures in lines))
 
 
 @attrs.frozen
 class Missing:
-    """A section that the input cannot give."""
+    """A section that cannot be made from the input."""
 
     id: str
     title: str
@@ -249,7 +251,7 @@ class Missing:
 
 @attrs.frozen
 class Tile:
-    """One figure at the top of a report."""
+    """A metric at the top of a report."""
 
     title: str
     text: str
@@ -265,5 +267,5 @@ class Tile:
 
 
 def cut(rows: Sequence[Any], most: int = MOST_ROWS) -> Sequence[Any]:
-    """The rows that a page shows."""
+    """Returns the first rows, at most `most`."""
     return rows[:most]

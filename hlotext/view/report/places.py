@@ -12,7 +12,9 @@ _PLACE = re.compile(r"(.*)(:[0-9]+(?: → [0-9]+| \(before\))?)", re.DOTALL)
 
 
 def short_names(files: Iterable[str]) -> Mapping[str, str]:
-    """The shortest end of each path that no other file has: `train.py`, or `model/layers.py` beside `data/layers.py`."""
+    """Returns the shortest path suffix of each file that no other one has: `train.py`, or `model/layers.py` next to
+    `data/layers.py`.
+    """
     parts = {file: file.split("/") for file in files}
     found: dict[str, str] = {}
     size = 1
@@ -28,12 +30,12 @@ def short_names(files: Iterable[str]) -> Mapping[str, str]:
 
 @attrs.frozen
 class Places:
-    """Short names of the places of a page: `train.py:24`, of a comparison `train.py:24 → 26`."""
+    """Short names of source locations on a page: `train.py:24`, in comparisons `train.py:24 → 26`."""
 
     files: Mapping[str, str]
 
     def short(self, place: str) -> str:
-        """The place with its file's short name; as it is if the file is none of the program's."""
+        """Returns a location with the short name of its file; unchanged if it has another form."""
         found = _PLACE.fullmatch(place)
         if found is None:
             return place

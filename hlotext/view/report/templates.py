@@ -24,7 +24,7 @@ _SHAPE = 36
 
 
 def shown(text: str) -> str:
-    """Text of a module as a page shows it: nothing that does not print, and of a long one both ends."""
+    """Returns a module's text as a page shows it: without control characters, and shortened in the middle."""
     text = escape.lines(text)
     if len(text) <= MOST_TEXT:
         return text
@@ -53,7 +53,7 @@ _COMPILED = _Compiled()
 
 
 def environment(**filters: Any) -> jinja2.Environment:
-    """Renders the templates of this package, with these filters besides its own."""
+    """Returns a jinja2 environment with the templates of this package, and these filters in addition to its own."""
     found = jinja2.Environment(
         loader=jinja2.FunctionLoader(asset),
         autoescape=True,
@@ -76,17 +76,17 @@ def environment(**filters: Any) -> jinja2.Environment:
 
 
 def length_of(text: str) -> str:
-    """The class of a cell of prose by how much is in it: a few words stay on one line, sentences get room."""
+    """Returns the CSS class for the length of a cell's text: `short`, `long` or empty."""
     return "short" if len(text) <= _FEW else "long" if len(text) > _MANY else ""
 
 
 def direction(change: str) -> str:
-    """The class of a change of a figure of which less is better, by its sign."""
+    """Returns the CSS class of a change in a metric where less is better: `rise`, `fall` or empty."""
     return "rise" if change.startswith("+") or change == "new" else "fall" if change[:1] in ("−", "-") else ""
 
 
 def breakable(text: str) -> Markup:
-    """A name that may be broken behind the characters at which its parts end."""
+    """Returns a name as HTML that may break after `/` and `_`."""
     safe = str(markupsafe.escape(shown(text)))
     for mark in ("/", "_"):
         safe = safe.replace(mark, f"{mark}<wbr>")
@@ -94,7 +94,7 @@ def breakable(text: str) -> Markup:
 
 
 def address(text: str) -> str:
-    """A name behind the `=` of an address within the page, as `encodeURIComponent` writes it."""
+    """Encodes a name for a URL fragment, as `encodeURIComponent` does."""
     return quote(escape.line(text), safe="!'()*", errors="replace")
 
 
@@ -103,12 +103,12 @@ _COMMAND = 60
 
 
 def whole(text: str) -> Markup:
-    """Text that is to be pasted, as long as it is."""
+    """Returns text to be copied as HTML, not shortened."""
     return Markup(markupsafe.escape(escape.lines(text)))
 
 
 def codes(text: str) -> Markup:
-    """Prose of ours in which what stands between backticks is a command or a name: a command, which has spaces, is whole."""
+    """Returns our own prose as HTML, with code between backticks; code with spaces is a command and does not break."""
     return Markup("".join(_code(part) if n % 2 else _prose(part) for n, part in enumerate(text.split("`"))))
 
 

@@ -27,7 +27,7 @@ _MOVES = traits.REARRANGES_ELEMENTS | traits.IS_FREE
 
 @attrs.frozen
 class TimePart:
-    """Seconds of one kind."""
+    """Seconds of one kind of work."""
 
     kind: str
     is_launch: bool
@@ -48,7 +48,7 @@ class TimeParts:
 
     @functools.cached_property
     def run(self) -> Mapping[str, float]:
-        """Of one run of the module, launches together, most first."""
+        """Seconds of one run of the module by kind, with all launches merged, the largest first."""
         found: dict[str, float] = {}
         for (kind, is_launch), seconds in self._by_computation[self.estimate.module.entry].items():
             name = LAUNCH if is_launch else kind
@@ -57,16 +57,16 @@ class TimeParts:
 
     @functools.cached_property
     def least(self) -> Mapping[Instruction, cost.LowerBound]:
-        """The bound of each operation that the core runs."""
+        """The lower bound of each operation that runs on the core."""
         return {one.instruction: one.least for one in self.estimate.instructions}
 
     def of(self, step: ScheduleStep) -> list[TimePart]:
-        """A step's seconds by kind, the launch first; of a loop or a call in the proportions of what it runs."""
+        """Returns a step's seconds by kind, launches first. A loop or call is divided in proportion to what it runs."""
         return list(_parts(step, self._by_computation, self.estimate))
 
 
 def time_parts(found: cost.Estimate) -> TimeParts:
-    """Sums the steps of each computation, callees first."""
+    """Sums up the steps of each computation by kind."""
     sums: dict[Computation, _Sums] = {}
     for computation, walk in found.walks.items():
         kinds: dict[tuple[str, bool], float] = {}
@@ -108,7 +108,7 @@ def _inside(caller: Instruction, found: cost.Estimate, sums: Mapping[Computation
 
 
 def kind_of(instruction: Instruction, least: cost.LowerBound) -> str:
-    """Kind of an operation's own work: moving elements, or its limit."""
+    """Returns the kind of an operation's own work: moving elements, or the resource that limits it."""
     bodies = instruction.called_computations if instruction.opcode == "fusion" else ()
     if instruction.opcode in traits.REARRANGES_ELEMENTS or any(
         all(one.opcode in _MOVES for one in body) for body in bodies
@@ -118,7 +118,7 @@ def kind_of(instruction: Instruction, least: cost.LowerBound) -> str:
 
 
 def transfer_kind(transfer: ScheduledTransfer, waited: float) -> str:
-    """Kind of a transfer, and how far the core waits for it."""
+    """Returns the kind of a transfer, and whether it is hidden, partly exposed or fully exposed."""
     whole = transfer.end - transfer.begin
     how = "fully exposed" if waited >= whole * _WHOLE else "partly exposed" if waited else "hidden"
     return f"{'collective' if transfer.communication is not None else 'copy'}, {how}"

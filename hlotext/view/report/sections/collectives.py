@@ -25,7 +25,9 @@ _WAITS = columns_of("report.collectives_waits")
 
 
 def section(subject: ReportInput) -> Section | Missing:
-    """By mesh axis, kind and link; with a chip also how much of each transfer other work hides."""
+    """Returns the section on communication by mesh axis, kind and link; if the chip is known, with exposed and hidden
+    time.
+    """
     found = subject.traffic
     if not found.flows and not found.copies:
         return Missing("collectives", "Collectives", "the module sends nothing to other devices or the host")

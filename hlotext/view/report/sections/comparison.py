@@ -20,7 +20,7 @@ _KINDS = {"bytes": "bytes", "flops": "amount"}
 
 
 def section(found: Diff) -> Section:
-    """Section of differences, with the totals of both sides."""
+    """Returns the section on the differences between two modules, with totals of both."""
     weights = found.weights
     folded = weights.ordered(found.changes.folded())
     places = [source_locations(module) for module in (found.old, found.new)]

@@ -24,7 +24,7 @@ _MOST_LEVELS = 14
 
 
 def by_scope(subject: ReportInput) -> Section:
-    """The tree of scopes, as an icicle and as a table."""
+    """Returns the section on costs by scope, as an icicle chart and a table."""
     found = subject.cost
     root = cost.scope_tree(found)
     times = _tree_seconds(subject, root)
@@ -86,7 +86,7 @@ def _compiler_facts(subject: ReportInput) -> Iterator[tuple[str, str]]:
 
 
 def by_line(subject: ReportInput) -> Section:
-    """The lines of the program."""
+    """Returns the section on costs by source line."""
     found = subject.cost
     times = seconds_by(subject, "line")
     parts = found.by("line")
@@ -156,7 +156,7 @@ TIMES_LEGEND = "Minimum time: core, links and copy engines overlap, so the sum c
 
 
 def seconds_by(subject: ReportInput, key: cost.Key) -> dict[str, float] | None:
-    """Seconds of all units by scope or line; None if the chip is not known."""
+    """Returns the seconds of all units by scope or line; None if the chip is unknown."""
     if subject.estimate is None:
         return None
     return subject.estimate.seconds_by(key)

@@ -34,9 +34,10 @@ _MOST_POINTS = 2_000
 
 
 def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
-    """Memory spaces, live bytes at the peak by scope, traffic by line, bytes sent, and minimum times by line.
+    """Yields tables of memory spaces, live bytes at the peak by scope, traffic by line, bytes sent, and minimum times
+    by line.
 
-    Equal rows are one at the foot, above the total.
+    Equal rows are summed up at the bottom, above the total.
     """
     spaces: list[dict[str, float]] = [{}, {}]
     live: list[dict[str, float]] = [{}, {}]
@@ -60,10 +61,10 @@ def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
 
 
 def moved_lines(before: ReportInput, after: ReportInput) -> Mapping[str, str]:
-    """Lines of the second program by those of the first which they were, where one was edited above them.
+    """Maps source lines of the first program to those of the second, so that lines shifted by edits correspond.
 
-    Operations of one opcode, op_name and shape that are of a single line on each side say so; two lines are one where most
-    of these of either say the other.
+    Operations that are alone with their opcode, op_name and shape in a line on each side vote for the pair of their
+    lines; a pair corresponds if it has the most votes of both lines.
     """
     votes: dict[tuple[str, str], int] = Counter()
     old, new = _single_lines(before), _single_lines(after)
@@ -88,7 +89,7 @@ def _single_lines(one: ReportInput) -> dict[tuple[str, str, str], str]:
 
 
 def renamed(sides: Sequence[Mapping[str, T]], lines: Mapping[str, str]) -> list[dict[str, T]]:
-    """Both sides with one name for a line that moved: where it was, and its number now."""
+    """Returns both sides with the same name for a line that moved: its old location and its new number."""
     old, new = sides
     names = {
         first: first if first == second else f"{first} → {second.rpartition(':')[2]}"
@@ -182,7 +183,9 @@ def _row(title: str, names: Iterable[str], sides: Sequence[Mapping[str, float]])
 
 
 def pictures(before: ReportInput, after: ReportInput) -> Iterator[Picture]:
-    """Of the main memory, and of the other whose peak differs most: what differs at the peak, and both over the schedule."""
+    """Yields pictures of main memory, and of the other memory whose peak differs most: live bytes at the peak, and over
+    time.
+    """
     try:
         spaces = [set(one.memory.memory_spaces()) for one in (before, after)]
         both = sorted(spaces[0] & spaces[1])
@@ -272,7 +275,7 @@ def _bars(
 
 
 def signed_text(size: float) -> str:
-    """A difference of bytes with its sign."""
+    """Formats a difference of bytes with its sign."""
     return f"+{signed_bytes(size)}" if size > 0 else signed_bytes(size)
 
 

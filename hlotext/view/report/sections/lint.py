@@ -14,7 +14,7 @@ _COLUMNS = columns_of("report.lint_rows")
 
 
 def section(subject: ReportInput) -> Section | Missing:
-    """The findings with the default rules, in the order of `hlotext lint`: what saves most first."""
+    """Returns the section on findings of the default rules, in the order of `hlotext lint`: by decreasing saving."""
     found = subject.findings
     if not found:
         return Missing("lint", "Findings", "no findings with the default rules")

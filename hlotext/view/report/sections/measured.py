@@ -18,7 +18,7 @@ _COLUMNS = columns_of("report.measured_rows")
 
 @attrs.frozen
 class Row:
-    """One operation of a trace: seconds are those of one run, on the device on which it took longest."""
+    """Measured time of one operation: seconds per run on the slowest device."""
 
     instruction: Instruction
     time: OpTime
@@ -28,12 +28,16 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Measured time as a multiple of the least time."""
+        """Measured time divided by the minimum time; None if that is unknown or 0."""
         return self.seconds / self.least if self.least else None
 
 
 def joined(subject: ReportInput, traced: TracedModule) -> tuple[list[Row], Runs | None]:
-    """The operations of the module that the trace has, furthest above their least time first, those without one last."""
+    """Returns the operations of the module in the trace, by decreasing ratio to their minimum time, and the runs if
+    known.
+
+    Operations without minimum time come last.
+    """
     estimate = subject.estimate
     least: dict[Instruction, float] = {}
     executions: dict[str, int] = {}
@@ -56,7 +60,7 @@ def joined(subject: ReportInput, traced: TracedModule) -> tuple[list[Row], Runs 
 
 
 def section(subject: ReportInput) -> Section | Missing:
-    """Measured time, least time and their ratio; what could be faster by most comes first."""
+    """Returns the section on measured times, minimum times and their ratio, by possible saving."""
     traced = subject.traced
     if traced is None:
         return Missing("measured", "Measured", "no profiler trace given (`--trace FILE.xplane.pb`)")

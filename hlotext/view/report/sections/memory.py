@@ -26,7 +26,9 @@ _LIVE_COLUMNS = columns_of("report.memory_live")
 
 
 def section(subject: ReportInput) -> Section:
-    """Rectangles of each memory space that holds temporaries, and what lives at the peak. Raises MemoryModelError."""
+    """Returns the section on each memory space with temporaries and its live arrays at the peak. Raises
+    MemoryModelError.
+    """
     shown = subject.memory
     spaces = [usage.space_usage(shown, space) for space in shown.memory_spaces()]
     needed = [space for space in spaces if space.needed]
@@ -58,13 +60,13 @@ def section(subject: ReportInput) -> Section:
 
 
 def spaces_in_order(shown: memory.Assignment) -> list[SpaceUsage]:
-    """Use of the memory spaces, that in which most temporaries live at once first: the main one may hold arguments alone."""
+    """Returns the use of each memory space, the one with most live temporaries first."""
     found = [usage.space_usage(shown, space) for space in shown.memory_spaces()]
     return sorted(found, key=lambda one: (one.static - one.peak, one.memory_space))
 
 
 def is_excess(space: SpaceUsage) -> bool:
-    """True if a program needs more of a memory than there is; of memory beside the main one an estimate proves nothing."""
+    """True if a program needs more of a memory than available. False for an estimate of a memory space other than 0."""
     return (
         space.usable is not None
         and space.needed > space.usable
@@ -73,7 +75,7 @@ def is_excess(space: SpaceUsage) -> bool:
 
 
 def limit_text(space: SpaceUsage) -> str:
-    """Bytes that a program needs of a memory, and those that are left or missing."""
+    """Returns the bytes that a program needs of a memory, and how many are left or lacking."""
     needed = f"needs {byte_text(space.needed)} of"
     if space.usable is None:
         return f"{needed} {space.name}"
@@ -132,7 +134,7 @@ def _live(shown: memory.Assignment, space: SpaceUsage, *, is_open: bool) -> Page
 
 
 def live_row(row: usage.RepeatedArray, peak: int) -> tuple[Cell, ...]:
-    """An array at the peak in few words: its name, bytes, share, kind and line."""
+    """Returns the table row of an array live at the peak: name, bytes, share, kind and line."""
     name = row.array.label + (" ..." if row.count > 1 else "")
     return name, row.bytes, row.bytes / peak, row.array.kind, line_text(row.array.place)
 
@@ -179,7 +181,7 @@ def _is_placed(shown: memory.Assignment, space: SpaceUsage) -> bool:
 
 
 def folded_scopes(shown: memory.Assignment, texts: Iterable[str]) -> dict[str, str]:
-    """The scopes of these texts, with repeated layers as one, as the tree of scopes has them."""
+    """Maps scopes to their names with repeated layers merged, as in the scope tree."""
     module = shown.module
     named = scopes_of(module) if module is not None and module.computations else None
     return {
@@ -235,7 +237,7 @@ def _data(
 
 
 def is_mostly_static(static: int, peak: int) -> bool:
-    """True if what is held throughout is not drawn to scale, since what is above it would be flat."""
+    """True if the permanent allocations are not drawn to scale, since temporaries above them would look flat."""
     return peak > static > 0.6 * peak
 
 

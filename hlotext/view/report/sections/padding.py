@@ -14,7 +14,7 @@ _LEAST = 0.01
 
 
 def section(subject: ReportInput) -> Section | Missing:
-    """Bytes at the peak that hold no element, by scope and by array. Raises MemoryModelError."""
+    """Returns the section on padding bytes live at the peak, by scope and by array. Raises MemoryModelError."""
     shown = subject.memory
     space = usage.space_usage(shown, 0)
     arrays = usage.live_arrays(shown, 0, space.peak_time)

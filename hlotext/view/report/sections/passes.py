@@ -21,7 +21,7 @@ _COLUMNS = columns_of("report.passes_rows")
 
 
 def section(subject: ReportInput) -> Section | Missing:
-    """The steps that changed something. Raises InputError for a text that cannot be read."""
+    """Returns the section on the pass steps that changed the module. Raises InputError for a text that cannot be read."""
     compilation = subject.compilation
     if compilation is None:
         return Missing("passes", "Passes", "a single file does not show them; pass the dump folder")

@@ -17,7 +17,9 @@ _OPERATIONS = columns_of("report.runtime_operations")
 
 
 def section(subject: ReportInput) -> Section | Missing:
-    """The thunks, predicted from the final HLO, with XLA's own list where the folder has it. Raises ThunkError."""
+    """Returns the section on thunks, predicted from the final HLO, and those listed by XLA if dumped. Raises
+    ThunkError.
+    """
     if subject.platform == "tpu":
         return _on_tpu(subject)
     options = subject.compilation.options if subject.compilation is not None else None

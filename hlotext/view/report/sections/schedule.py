@@ -19,7 +19,9 @@ _CORE = columns_of("report.schedule_core")
 
 
 def section(subject: ReportInput) -> Section | Missing:
-    """Lanes of the entry's schedule and the critical path; needs the chip. Raises ValueError for what has no cost."""
+    """Returns the section on the entry's schedule and critical path, which needs the chip. Raises ValueError if a cost
+    is unknown.
+    """
     found = subject.estimate
     if found is None:
         return Missing(
@@ -175,7 +177,7 @@ def _path(subject: ReportInput, found: cost.Estimate) -> PageTable:
 
 
 def path_row(subject: ReportInput, found: cost.Estimate, step: cost.PathStep) -> tuple[Cell, ...]:
-    """A step of the critical path: its name, seconds, share, what it is and its line."""
+    """Returns the table row of a step of the critical path: name, seconds, share, description and line."""
     share = step.seconds / found.seconds
     return (
         step.instruction.name,
@@ -187,7 +189,7 @@ def path_row(subject: ReportInput, found: cost.Estimate, step: cost.PathStep) ->
 
 
 def what_it_is(subject: ReportInput, step: cost.PathStep) -> str:
-    """The collective that a step carries out, or what limits the work of the core."""
+    """Returns a description of a step: its collective, or what limits the operation."""
     one = step.instruction
     if step.resource == CORE:
         least = subject.time_parts.least.get(one)

@@ -23,7 +23,7 @@ _LONG = 400
 
 
 def section(subject: ReportInput) -> Section | Missing:
-    """Lines that cost something, with those around, by file; the costliest file first."""
+    """Returns the section on source lines with costs, in context, by file; the most expensive file first."""
     if subject.source is None:
         return Missing("source", "Source", "`--source DIR` shows the program's lines with their costs")
     costs = _costs(subject)
@@ -58,9 +58,10 @@ def section(subject: ReportInput) -> Section | Missing:
 
 
 def find(folder: str, name: str) -> str | None:
-    """The file below a folder that a module's file name means: the one that shares most of the end of its path.
+    """Returns the path in a folder that best matches a module's file name, by the longest common suffix; None if none
+    does.
 
-    Names come from the module: nothing outside of the folder is read, by a link neither.
+    File names come from the module, so nothing outside the folder is returned, not even through links.
     """
     root = os.path.realpath(folder)
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]

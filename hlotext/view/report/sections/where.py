@@ -47,10 +47,10 @@ _COLUMNS = columns_of("report.where_rows")
 
 
 def table(before: ReportInput, after: ReportInput) -> PageTable:
-    """Rows of the figures that differ: a line's part of the change, and its largest operation on the side with more.
+    """Returns a table of the metrics that differ: each line's part of the change, and its largest operation.
 
-    The lines of the peak are those of what lives then, those of the time those of the critical path, so that both add up to
-    the figure.
+    For peak memory these are the lines of live arrays, for time those of the critical path, so that they add up to the
+    metric. The operation is from the side with the larger value.
     """
     lines = moved_lines(before, after)
     rows: list[tuple[Cell, ...]] = []
