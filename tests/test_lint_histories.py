@@ -6,6 +6,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import lint
+from hlotext.analysis import Backend
 from tests import support
 
 _MODULE = """HloModule history, is_scheduled=true
@@ -84,3 +85,53 @@ def test_the_slice_before_can_be_carried() -> None:
 def test_other_reads_need_the_array(read: str, step: str) -> None:
     """Slices of long ago, and what was there before the loop, are not in a short state."""
     assert not _said(read, step)
+
+
+_DELAYS = """HloModule delays, is_scheduled=true
+
+sum {
+  a = f32[4194304]{0} parameter(0)
+  b = f32[4194304]{0} parameter(1)
+  c = f32[4194304]{0} parameter(2)
+  one = f32[4194304]{0} add(a, b), metadata={op_name="jit(f)/add"}
+  ROOT two = f32[4194304]{0} add(one, c), metadata={op_name="jit(f)/add"}
+}
+
+body {
+  s = (s32[], f32[4194304]{0}, f32[4194304]{0}, f32[4194304]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  a = f32[4194304]{0} get-tuple-element(s), index=1
+  b = f32[4194304]{0} get-tuple-element(s), index=2
+  c = f32[4194304]{0} get-tuple-element(s), index=3
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  olda = f32[4194304]{0} copy(a)
+  oldb = f32[4194304]{0} copy(b)
+  new = f32[4194304]{0} fusion(a, b, c), kind=kLoop, calls=sum, metadata={op_name="jit(f)/add"}
+  ROOT n = (s32[], f32[4194304]{0}, f32[4194304]{0}, f32[4194304]{0}) tuple(next, new, olda, oldb)
+}
+
+condition {
+  s = (s32[], f32[4194304]{0}, f32[4194304]{0}, f32[4194304]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  most = s32[] constant(300)
+  ROOT more = pred[] compare(i, most), direction=LT
+}
+
+ENTRY main {
+  a = f32[4194304]{0} parameter(0)
+  zero = s32[] constant(0)
+  s = (s32[], f32[4194304]{0}, f32[4194304]{0}, f32[4194304]{0}) tuple(zero, a, a, a)
+  ROOT loop = (s32[], f32[4194304]{0}, f32[4194304]{0}, f32[4194304]{0}) while(s), condition=condition, body=body
+}
+"""
+
+
+def test_a_history_of_arrays_takes_as_many_iterations_in_one() -> None:
+    """Each becomes the one before. A sum of all of them is no second iteration."""
+    config = lint.Config(**{**support.SAY_ALL, "select": ("M111",), "profile": Backend.CPU})
+    (finding,) = lint.run(hlo.parse(_DELAYS), config)
+    assert finding.help.startswith("unroll the loop by 3 (unroll=3)")
+    pair = _DELAYS.replace("olda, oldb)", "olda, c)")
+    (finding,) = lint.run(hlo.parse(pair), config)
+    assert finding.help.startswith("unroll the loop by two (unroll=2)")

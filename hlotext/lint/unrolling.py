@@ -29,6 +29,26 @@ def _are_swapped(rounds: Rounds) -> bool:
     return any(rounds.slot_of(value) not in (None, slot) for slot, value in enumerate(rounds.given))
 
 
+def longest_chain(rounds: Rounds) -> int:
+    """The number of slots whose values take each other's place: so many iterations in one need no copy.
+
+    Two for arrays that are swapped, and for a new value that becomes the one before; more for a longer history.
+    """
+    before = {
+        slot: source
+        for slot, value in enumerate(rounds.given)
+        if (source := rounds.slot_of(value)) not in (None, slot)
+    }
+    longest = 1
+    for slot in before:
+        seen = {slot}
+        while (source := before.get(slot)) is not None and source not in seen:
+            seen.add(source)
+            slot = source
+        longest = max(longest, len(seen))
+    return longest
+
+
 def keeps_copies(copies: Sequence[Instruction], rounds: Rounds, context: Context) -> bool:
     """True if the copies stay in a longer body: it is already one, or the compiler fuses both iterations, so that the
     result of the second still reads the state before the first.
@@ -36,6 +56,8 @@ def keeps_copies(copies: Sequence[Instruction], rounds: Rounds, context: Context
     The CPU compiler does the latter where one fusion makes new state from old with nothing written between, for no other
     reader: that takes more time than two iterations apart.
     """
+    if _are_swapped(rounds):  # what one iteration does is not done yet as often as they need
+        return False
     for value in map(Value, _written(copies, rounds)):
         slots = [number for number, given in enumerate(rounds.given) if unmoved(given) is value.instruction]
         if any(_is_repeated(value, slot, rounds) for slot in slots):
@@ -45,7 +67,6 @@ def keeps_copies(copies: Sequence[Instruction], rounds: Rounds, context: Context
         if (
             context.backend is Backend.CPU
             and made.opcode == "fusion"
-            and not _are_swapped(rounds)
             and all(user in copies or user.is_root for user in writer.users)
             and all(not works(operand) for operand in map(unmoved, made.operands))
         ):

@@ -13,7 +13,14 @@ from hlotext.lint.moving import moved_array
 from hlotext.lint.rounds import Rounds, parts_of, stepped_rounds, unmoved
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.training import is_backward
-from hlotext.lint.unrolling import alternates, is_stacked, joins_parts, keeps_copies, written_beside
+from hlotext.lint.unrolling import (
+    alternates,
+    is_stacked,
+    joins_parts,
+    keeps_copies,
+    longest_chain,
+    written_beside,
+)
 from hlotext.lint.values import Value, changed_bytes, entered, result_elements
 from hlotext.lint.wording import every_round
 
@@ -28,6 +35,11 @@ _MOSTLY = 0.5
 _SWAP = (
     "unroll the loop by two (unroll=2), so that the arrays swap without a copy; that makes the program larger, and may "
     "raise the peak"
+)
+_PAIR = 2
+_LONGER = (
+    "unroll the loop by {0} (unroll={0}), so that the arrays take each other's place without a copy; that makes the "
+    "program larger, and may raise the peak"
 )
 _SHIFT = (
     "keep a write position with the array, and write the new elements in place (lax.dynamic_update_slice)"
@@ -110,11 +122,12 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
             and context.backend is not Backend.TPU
             and (help_ is _OUTPUT or not all(_is_updated(one, rounds) for one in copies))
         )
+        chain = longest_chain(rounds) if help_ is _SWAP else 0
         yield Report(
             first,
             f"{byte_text(size)} of loop state {'in a branch ' if is_branch else ''}is copied "
             f"{every_round(count, is_known)}",
-            help_,
+            _LONGER.format(chain) if chain > _PAIR else help_,
             2 * size * context.runs(first),
             seconds=seconds,
             is_proved=is_proved,
