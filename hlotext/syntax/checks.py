@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def opcode(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
-    """Is the opcode known, are its attributes allowed and complete, is the number of operands right?"""
+    """Checks that an opcode is known, its attributes are valid and complete, and it has the right number of operands."""
     _report(reporter, conditions.of_opcode(instruction), instruction, position, places)
 
 
 def instruction(reporter: Reporter, instruction: Instruction, position: int, places: dict[str, int]) -> None:
-    """Conditions of single opcodes on shapes, counts and attribute values."""
+    """Checks the conditions of single opcodes on shapes, counts and attribute values."""
     _report(reporter, conditions.of_values(instruction), instruction, position, places)
 
 
@@ -82,7 +82,7 @@ _AFTER_BLANK = lazy_regex(r"(?<=[\w)}\]\"])[ \t]+([a-z_]+)=")
 def raw_value(
     reporter: Reporter, instruction: Instruction, name: str, value: RawValue, places: dict[str, int]
 ) -> None:
-    """Notes a value that was kept verbatim."""
+    """Adds a note about an attribute value that is kept verbatim."""
     place = places.get(name, instruction._start)
     if attribute_rule(name) is not None:
         reporter.note(
@@ -108,7 +108,7 @@ _WORD = lazy_regex(r"[\w.-]+")
 
 
 def operand_shape(reporter: Reporter, operand: Instruction, declared: Shape, position: int) -> None:
-    """A shape written before an operand must fit the operand's definition; layouts do not matter."""
+    """Checks that a shape written before an operand is compatible with the operand's definition; layouts do not matter."""
     if operand.shape is not None and declared != operand.shape and not compatible(declared, operand.shape):
         start, end = _before(reporter.source.text, position)
         message = f"operand {operand.name} is declared as {shown(declared)}, but is {shown(operand.shape)}"

@@ -27,7 +27,7 @@ _FIRST = [list(range(count)) for count in range(16)]
 
 
 def parameters(reporter: Reporter, computation: Computation, numbers: list[Any]) -> None:
-    """Parameter numbers, in any order, are 0, 1, 2, ... each once."""
+    """Checks that parameters are numbered 0, 1, 2, ..., each once and in any order."""
     numbers.sort()
     if numbers == (_FIRST[len(numbers)] if len(numbers) < len(_FIRST) else list(range(len(numbers)))):
         return
@@ -65,7 +65,7 @@ def _number(reporter: Reporter, parameter: Instruction) -> tuple[int, int]:
 
 
 def name_place(reporter: Reporter, instruction: Instruction) -> int:
-    """The offset of an instruction's name, behind the word ROOT."""
+    """Returns the offset of an instruction's name, after the word ROOT."""
     text, start = reporter.source.text, instruction._start
     if not text.startswith("ROOT", start) or instruction.name == "ROOT":
         return start
@@ -74,7 +74,7 @@ def name_place(reporter: Reporter, instruction: Instruction) -> int:
 
 
 def names(reporter: Reporter, computation: Computation, defined: dict[str, Instruction]) -> None:
-    """No instruction may be called like an element type, nor start with `__` (except `__xla_`)."""
+    """Checks that no instruction is named like an element type or begins with `__`, except for `__xla_`."""
     # This runs for every computation, so it looks at names one by one only where it must: the fast reader, whose mark says
     # that it has read all lines, takes none that begins with underscores.
     if _TYPE_NAMES.isdisjoint(defined) and (
@@ -94,7 +94,7 @@ def names(reporter: Reporter, computation: Computation, defined: dict[str, Instr
 
 
 def duplicates(reporter: Reporter, computation: Computation) -> None:
-    """Every name is defined once."""
+    """Checks that names are unique in a computation."""
     found: dict[str, Instruction] = {}
     for instruction in computation._instructions:
         if isinstance(instruction, BadInstruction):
@@ -105,14 +105,14 @@ def duplicates(reporter: Reporter, computation: Computation) -> None:
 
 
 def duplicate(reporter: Reporter, instruction: Instruction, first: Instruction) -> None:
-    """Says that a name is defined twice."""
+    """Reports that a name is defined twice."""
     message = f"instruction {instruction.name} is defined twice in this computation"
     related = [("first defined here", name_place(reporter, first), None)] if first._start >= 0 else []
     reporter.error("X103", message, name_place(reporter, instruction), related=related)
 
 
 def signature(reporter: Reporter, computation: Computation, result: Shape, start: int, end: int) -> None:
-    """The result in a computation's header must fit its root."""
+    """Checks that the result shape in a computation's header is compatible with its root."""
     if not computation._instructions:
         return
     shape = computation.root.shape
@@ -127,7 +127,7 @@ def signature(reporter: Reporter, computation: Computation, result: Shape, start
 
 
 def module(reporter: Reporter, module: Module) -> None:
-    """The header against the entry computation."""
+    """Checks the header against the entry computation."""
     if not module._computations:
         if not reporter.count(Severity.ERROR):  # else they may be in what could not be read
             is_end = not reporter.source.text[module._header_end :].strip()

@@ -35,9 +35,10 @@ Reader = Literal["fast", "reference"]
 
 
 def as_source(text: str | bytes, name: str = "<text>") -> Source:
-    """A source for text, or for bytes, which may be packed; what cannot be unpacked is text that is no HLO.
+    """Returns a source for text, or for bytes, which may be compressed. Bytes that cannot be decompressed are read as
+    text.
 
-    Raises TypeError for anything else.
+    Raises TypeError for other types.
     """
     if isinstance(text, bytes):
         with suppress(InputError):
@@ -52,13 +53,13 @@ def as_source(text: str | bytes, name: str = "<text>") -> Source:
 def read_modules(
     source: Source, *, strict: bool = False, infer: Infer | None = None, reader: Reader = "fast"
 ) -> tuple[list[Module], list[Diagnostic]]:
-    """All modules of a text, and notes. Raises HloSyntaxError at the first error."""
+    """Returns all modules of a text, and notes. Raises HloSyntaxError at the first error."""
     reporter = Reporter(source, strict)
     return _read(source, reporter, infer, reader), reporter.diagnostics
 
 
 def read_tolerantly(source: Source, infer: Infer | None = None) -> ParseResult:
-    """All modules of a text, and all errors and notes."""
+    """Returns all modules of a text, and all errors and notes."""
     reporter = Reporter(source, tolerant=True)
     modules = _read(source, reporter, infer, "fast")
     found = sorted(reporter.diagnostics, key=lambda diagnostic: diagnostic.span.start)

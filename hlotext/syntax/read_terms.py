@@ -36,7 +36,9 @@ def _read(rule: str, text: str) -> Any:
 
 
 def problem(rule: str, text: str) -> str:
-    """The mistake in a text that a rule does not read, and its place, in one line; empty where only the rule itself knows."""
+    """Returns why a text cannot be parsed by a rule, with the column, in one line; empty if only the rule itself can
+    tell.
+    """
     try:
         found = _diagnosed(rule, text)
     except (LookupError, KeyError):

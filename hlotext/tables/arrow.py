@@ -63,7 +63,7 @@ def _named(name: str) -> tuple[Any, tuple[tuple[str, Any], ...]]:
 
 
 def to_arrow(table: Table) -> Any:
-    """See `Table.to_arrow`."""
+    """Implements `Table.to_arrow`."""
     schema, kinds = _named(table.name)
     try:
         arrays = [_array(table.columns[name], kind) for name, kind in kinds]

@@ -20,7 +20,7 @@ order by all"""
 
 
 def check_parameters(query: Query, dataset: Dataset, parameters: Mapping[str, Any]) -> None:
-    """Raises QueryError for a build that the dataset does not have, and an opcode that neither it nor XLA has."""
+    """Raises QueryError for a build that the dataset lacks, and an opcode known neither to it nor to XLA."""
     for one in query.parameters:
         value = parameters.get(one.name)
         if value is None:
@@ -38,7 +38,10 @@ def check_parameters(query: Query, dataset: Dataset, parameters: Mapping[str, An
 
 
 def unread(query: Query, dataset: Dataset, parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Build and path of what could not be read of the builds that a query is about; nothing for one that is about all."""
+    """Returns build and path of the inputs that could not be read, of the builds that a query reads.
+
+    Empty for a query over all builds.
+    """
     if not any(one.name == "build" for one in query.parameters):
         return []
     has_old = any(one.name == "old" for one in query.parameters)
@@ -52,10 +55,7 @@ def unread(query: Query, dataset: Dataset, parameters: Mapping[str, Any]) -> lis
 def builds(
     query: Query, dataset: Dataset, parameters: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The builds that a query reads where it reads the newest unless told otherwise, newest first, and the others.
-
-    Both are empty for a query over all builds.
-    """
+    """Returns the builds that a query reads, newest first, and the others; both are empty for a query over all builds."""
     if not _OF_NEWEST().search(query.sql):
         return (), ()
     known = sorted(_column(dataset, "select distinct build from modules"), reverse=True)

@@ -18,7 +18,7 @@ from hlotext.tables.schema import TABLES
 
 @attrs.frozen
 class Plan:
-    """Work of a run."""
+    """The inputs that a run processes and those that it skips."""
 
     dataset: Dataset
     task: Task
@@ -42,9 +42,10 @@ def plan(
     retry: bool = False,
     is_anew: bool = False,
 ) -> Plan:
-    """Compares inputs with what is there. With `retry` those are done again that could not be read, with `is_anew` all.
+    """Compares inputs with a dataset and returns the work that is left; nothing is written.
 
-    Nothing is written. Raises InputError if the dataset cannot be read.
+    Unchanged inputs are skipped. With `retry`, those that could not be read are not, with `is_anew` none is. Raises
+    InputError if the dataset cannot be read.
     """
     whole = Dataset.of(dataset)
     state = whole.state()
@@ -78,14 +79,13 @@ def run(
     retries: int = 2,
     is_together: bool = False,
 ) -> Iterator[Status]:
-    """Does what is planned; what became of each input, as soon as it is known.
+    """Processes the planned inputs and yields the status of each as soon as it is known.
 
-    With `is_together` small inputs become parts of many on this machine; a run that is stopped does those again that it was
-    at. On a cluster, and without it, each input is a part, which `compaction` joins with others.
-
-    In this process, in `jobs` of them, or on the Dask cluster of a `scheduler`. A worker that is killed costs the input that
-    it was at, which has then failed, and on a cluster not even that. What is given up in the middle goes on with the next
-    run. Raises InputError if the dataset cannot be written, or there is no such scheduler.
+    Uses this process, `jobs` processes, or the Dask cluster of a `scheduler`. With `is_together`, small inputs share
+    parts on this machine, and an interrupted run repeats the inputs that it was processing; otherwise and on a cluster,
+    each input is a part, which `compaction` can merge. If a worker is killed, its input has the status `failed`; on a
+    cluster it is tried again. The next run continues an interrupted one. Raises InputError if the dataset cannot be
+    written or the scheduler cannot be reached.
     """
     planned.dataset.place.make_folder()
     _prepare(planned)

@@ -24,12 +24,12 @@ def on_cluster(
     died: Callable[[Item, str], Result],
     retries: int = 2,
 ) -> Iterator[Result]:
-    """The result for each item, in the order in which they are done.
+    """Processes items on a Dask cluster and yields the results in order of completion.
 
-    A worker that is killed costs nothing: others do what it was at again, as often as the scheduler allows
-    (`distributed.scheduler.allowed-failures`); an error is tried again `retries` times. After that there is what `died` makes
-    of the item and of what happened. The workers need hlotext with its extra `dist`, and see the same files and URLs.
-    Raises InputError if there is no scheduler, or no longer.
+    If a worker is killed, its items are tried again elsewhere, as often as the scheduler allows
+    (`distributed.scheduler.allowed-failures`); an item that raises an exception is tried again `retries` times. After
+    that the result is `died(item, reason)`. Workers need hlotext with its extra `dist`, and access to the same files
+    and URLs. Raises InputError if the scheduler cannot be reached or the connection is lost.
     """
     try:
         from distributed import Client, as_completed

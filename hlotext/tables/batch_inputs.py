@@ -22,7 +22,7 @@ _PATTERN = frozenset("*?[")
 
 @attrs.frozen
 class Input:
-    """One object that holds modules. It goes to other processes and machines as it is."""
+    """An object that contains modules. Instances can be sent to other processes and machines."""
 
     url: str
     """An absolute path or a URL; of what lies in a packed folder, that folder's."""
@@ -46,11 +46,11 @@ class Input:
 
     @property
     def key(self) -> str:
-        """The name of all that is made of it: the same for the same object of the same build, whoever asks."""
+        """Key of everything that is made of it, determined by build and path."""
         return key_of(self.build, self.path)
 
     def fetch(self) -> bytes:
-        """Its bytes as they lie there, of what lies in a packed folder unpacked. Raises InputError."""
+        """Returns the object's bytes; those of a member of a packed folder are decompressed. Raises InputError."""
         if not self.member:
             return Place.of(self.url).read(self.size)
         for text in _packed(self.url, self.version):
@@ -71,11 +71,12 @@ def _packed(url: str, version: str) -> list[ModuleFile]:
 
 
 def find_inputs(places: Iterable[str], *, build: str | None = None, which: Which = "last") -> Iterator[Input]:
-    """The objects of paths and URLs: files as they are, of folders the texts of modules, told by their names.
+    """Yields the objects at paths and URLs, each once: files as they are, and the module texts of folders, by their
+    names.
 
-    A folder may be packed where it lies on this machine. `*`, `?` and `[` in a URL are a pattern. The build is `build`, else
-    the folder right below the one that is given, else the folder that the object lies in. Each object comes once.
-    Raises InputError for a place that cannot be reached, and for one without modules.
+    A local folder may be packed. `*`, `?` and `[` in a URL form a pattern. The build is `build`, or else the name of
+    the folder directly below the given one, or else of the folder that contains the object. Raises InputError for a
+    place that cannot be reached or has no modules.
     """
     seen = set()
     for place in places:

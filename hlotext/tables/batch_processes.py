@@ -12,7 +12,7 @@ from hlotext.tables.dataset import Dataset
 
 
 def one_by_one(task: Task, inputs: Sequence[Input], jobs: int) -> Iterator[Status]:
-    """Status of inputs, each a part of its own. An input at which a process dies has failed."""
+    """Processes inputs in parallel, each as a part, and yields their status. If a process dies, its input has failed."""
     # What takes longest begins first, so that no process is left alone with it at the end.
     order = sorted(inputs, key=lambda one: -(one.size or 0))
     with Pool(task, min(jobs, len(order))) as pool:
@@ -21,7 +21,10 @@ def one_by_one(task: Task, inputs: Sequence[Input], jobs: int) -> Iterator[Statu
 
 
 def in_groups(task: Task, groups: Sequence[Sequence[Input]], jobs: int) -> Iterator[Status]:
-    """Status of inputs in groups. Those at which a process dies are repeated once, one by one."""
+    """Processes groups of inputs in parallel and yields the status of each input.
+
+    Groups during which a process died are repeated once, input by input.
+    """
     lost: list[Sequence[Input]] = []
     with Pool(task.together, min(jobs, len(groups))) as pool:
         for number, results in pool.run([[group] for group in groups], lambda *_: []):

@@ -40,7 +40,7 @@ PASSES = "passes"
 
 @attrs.frozen
 class Status:
-    """Result of one input."""
+    """Outcome of one input."""
 
     input: Input
     status: str
@@ -54,7 +54,7 @@ class Status:
 
 @attrs.frozen
 class Task:
-    """Work on every input; sent unchanged to other processes and machines."""
+    """The work on each input, which can be sent to other processes and machines."""
 
     dataset: str
     """The path or URL of a dataset."""
@@ -65,15 +65,15 @@ class Task:
         return convert(input, self.dataset, self.tables)
 
     def together(self, inputs: Sequence[Input]) -> list[Status]:
-        """The same for several inputs, which become one part."""
+        """Processes several inputs as one part and returns the status of each."""
         return convert_together(inputs, self.dataset, self.tables)
 
 
 def convert(input: Input, dataset: str, tables: Sequence[str]) -> Status:
-    """Writes the tables of one input into a dataset, as one part that is named by the input. Never raises.
+    """Writes the tables of one input into a dataset, as a part of its own. Never raises an exception.
 
-    The part is there whole or not at all; a text that cannot be read makes one that says so. Doing it again gives the same
-    files once more, so whoever does not know whether it was done does it again.
+    The part is written atomically; an input that cannot be read gives a part that states this. The result is
+    deterministic, so in doubt the call can be repeated.
     """
     try:
         subjects = _read(input)
@@ -90,9 +90,10 @@ def convert(input: Input, dataset: str, tables: Sequence[str]) -> Status:
 
 
 def convert_together(inputs: Sequence[Input], dataset: str, tables: Sequence[str]) -> list[Status]:
-    """The same for several inputs, which become one part; those that fail become parts of their own. Never raises.
+    """Writes the tables of several inputs as one part, and those that fail as parts of their own. Never raises an
+    exception.
 
-    A file for each input and table takes longer to write, and then to join with others, than what is in it to make.
+    For small inputs this is faster than a file for each input and table, and saves merging them later.
     """
     if len(inputs) == 1:
         return [convert(inputs[0], dataset, tables)]
@@ -172,13 +173,13 @@ class _Together:
 
 
 def name_together(inputs: Sequence[Input]) -> str:
-    """The part of several inputs: the same for the same ones, and one that is found by the first of them."""
+    """Returns the name of the part of several inputs, from which the first input's key can be recovered."""
     digest = hashlib.sha256("\0".join(input.key for input in inputs).encode()).hexdigest()
     return f"{COMPACT}{inputs[0].key}-{digest[:8]}"
 
 
 def first_of_together(part: str) -> str:
-    """The key of the first input of a part with such a name."""
+    """Returns the key of the first input of a part with such a name."""
     return part.removeprefix(COMPACT).rpartition("-")[0]
 
 
@@ -215,7 +216,9 @@ def _tables(read: Sequence[tuple[Input, list[Subject]]], tables: Sequence[str]) 
 
 
 def refused(input: Input, dataset: str, tables: Sequence[str], status: str, error: str) -> Status:
-    """Writes down why there are no tables of an input. Never raises: where that cannot be written, the run still says it."""
+    """Records why an input has no tables, and returns its status. Never raises an exception: failure to write is in the
+    status.
+    """
     row = _row_of_refused(input, status, error)
     try:
         Dataset.of(dataset).put(input.key, {MODULES: row.to_arrow()}, tables)
@@ -225,7 +228,7 @@ def refused(input: Input, dataset: str, tables: Sequence[str], status: str, erro
 
 
 def died(task: Task, input: Input, how: str) -> Status:
-    """The same for an input whose process came to an end. Never raises."""
+    """Records that the process working on an input died, and returns its status. Never raises an exception."""
     return refused(input, task.dataset, task.tables, FAILED, f"the process working on it {how}")
 
 

@@ -12,7 +12,7 @@ from hlotext.tables.figures import MISSING
 
 @attrs.frozen
 class Grown:
-    """Operations that a build has, or has more of, than the one before."""
+    """Operations that a build has added or increased."""
 
     name: str
     """One of them."""
@@ -42,7 +42,7 @@ class Grown:
 
 @attrs.frozen
 class NewFinding:
-    """A finding that a build has and the one before does not, or of other arrays."""
+    """A finding of a build that the previous build lacks, or has for other arrays."""
 
     severity: str
     code: str
@@ -60,7 +60,7 @@ class NewFinding:
 
 @attrs.frozen
 class BuildStep:
-    """A figure of a module that is another than in the build before."""
+    """A change in a metric of a module from one build to the next."""
 
     module: str
     build: str
@@ -80,18 +80,18 @@ class BuildStep:
 
     @property
     def is_worse(self) -> bool:
-        """True if the figure rose."""
+        """True if the metric rose."""
         return self.value > self.before
 
     @property
     def line(self) -> str:
-        """The line that accepts it."""
+        """The line of the file of accepted changes that accepts it."""
         return f"{self.module} {self.build} {self.figure}"
 
 
 @attrs.frozen
 class ModuleHistory:
-    """Figures of one module over the builds."""
+    """Metrics of one module over the builds."""
 
     name: str
     """With what tells it from others of that name where there are any: `jit_step@lm`."""
@@ -107,7 +107,7 @@ class ModuleHistory:
 
 @attrs.frozen
 class Coming:
-    """A module that is in a build and was not in the one before, or the other way round."""
+    """A module that is in a build and was not in the previous one, or the reverse."""
 
     module: str
     build: str
@@ -122,7 +122,7 @@ class Coming:
 
 @attrs.frozen
 class Regression:
-    """A figure of a module that is worse in the newest build than in the last good one."""
+    """A metric of a module that is worse in the newest build than in the last good one."""
 
     module: str
     figure: str
@@ -142,12 +142,12 @@ class Missing:
 
     @property
     def line(self) -> str:
-        """The line that accepts it."""
+        """The line of the file of accepted changes that accepts it."""
         return f"{self.module} {self.build} {MISSING}"
 
 
 class AcceptedLine(NamedTuple):
-    """A line of the file of accepted changes; `*` is any."""
+    """A line of the file of accepted changes; `*` matches anything."""
 
     module: str
     build: str

@@ -94,7 +94,7 @@ class _Tables(dict[str, Table]):
 
 
 def passes(compilation: Compilation) -> Table:
-    """The table `passes` of one compilation of a dump folder. Raises InputError."""
+    """Returns the table `passes` of a compilation of a dump folder. Raises InputError if a dumped text cannot be read."""
     steps = compilation.steps
     if not steps:
         return empty("passes")
@@ -123,7 +123,7 @@ def tables_of_subject(subject: Subject, names: Sequence[str]) -> dict[str, Table
 
 
 def tables_of_subjects(several: Sequence[Subject], names: Sequence[str]) -> dict[str, Table]:
-    """The tables of several modules, the rows of one behind those of the other."""
+    """Returns the tables of several modules, with their rows concatenated."""
     made: dict[str, Table] = {}
     with gc_control.gc_paused(collect_first=False):  # columns are no cycles
         together = Subjects(several)
@@ -138,7 +138,7 @@ def tables_of_subjects(several: Sequence[Subject], names: Sequence[str]) -> dict
 
 
 def batches(every: Iterable[Subject]) -> Iterator[list[Subject]]:
-    """Subjects whose rows are made together, in groups of `MOST_TOGETHER` instructions, about."""
+    """Yields groups of subjects whose rows are built together, each of about `MOST_TOGETHER` instructions."""
     waiting: list[Subject] = []
     weight = 0
     for one in every:
@@ -152,14 +152,14 @@ def batches(every: Iterable[Subject]) -> Iterator[list[Subject]]:
 
 
 def dispose(several: Iterable[Subject]) -> None:
-    """Takes the modules apart that were read for their tables alone, so that their memory is free at once."""
+    """Frees the memory of modules that were read only for their tables."""
     for one in several:
         if one.is_ours:
             release(one.module)
 
 
 def table(name: str, source: hlo.Module | Place | Iterable[hlo.Module | Place]) -> Table:
-    """One table of a module, a file or a folder. Raises the same errors as `tables_of`."""
+    """Returns one table of a module, a file or a folder. Raises the same errors as `tables_of`."""
     return tables_of(source, (name,))[name]
 
 
@@ -186,7 +186,7 @@ def subjects(
 
 
 def of_text(text: ModuleFile, key: str | None = None) -> Iterator[Subject]:
-    """The modules of one text. Raises InputError, HloSyntaxError."""
+    """Yields the modules of a file. Raises InputError or HloSyntaxError if it cannot be read."""
     path = text.label
     modified = None
     if text.real_path is not None:
@@ -211,7 +211,10 @@ def _modules(text: ModuleFile) -> Iterable[tuple[hlo.Module, TracedModule | None
 
 
 def modules_of_proto(data: bytes | str, name: str) -> Iterator[tuple[hlo.Module, TracedModule | None]]:
-    """The modules of a proto, those of a profiler's trace with the times in it. Raises ProtoError, MissingProtobuf."""
+    """Yields the modules of a proto, those of a profiler's trace with their measured times, others with None.
+
+    Raises ProtoError if the proto is invalid, and MissingProtobuf without protobuf.
+    """
     if isinstance(data, bytes) and hlo.proto.kind_of(data, name) == hlo.proto.TRACE:
         yield from ((one.module, one) for one in with_kernels_named(hlo.proto.read_trace(data, name)).modules)
     else:

@@ -18,7 +18,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 @attrs.frozen(eq=False)
 class Numbers:
-    """Numbers or booleans, some of which may be null."""
+    """A column of numbers or booleans, some of which may be null."""
 
     values: Array
     is_null: Array | None = None
@@ -29,26 +29,26 @@ class Numbers:
 
     @classmethod
     def of(cls, values: Iterable[Any], dtype: Any = np.int64) -> Numbers:
-        """From Python's numbers; None, and integers that are no int64, become null."""
+        """Makes a column of Python numbers; None, and integers out of the range of int64, become null."""
         found = list(values)
         kept = [0 if one is None or not _fits(one) else one for one in found]
         is_null = np.fromiter((one is None or not _fits(one) for one in found), bool, len(found))
         return cls(np.array(kept, dtype), is_null if is_null.any() else None)
 
     def to_list(self) -> list[Any]:
-        """Python's numbers, None for nulls."""
+        """Returns the values as Python numbers; None for nulls."""
         values: list[Any] = self.values.tolist()
         if self.is_null is None:
             return values
         return [None if null else one for one, null in zip(values, self.is_null.tolist(), strict=True)]
 
     def taken(self, index: Array) -> Numbers:
-        """The rows of these numbers, in that order."""
+        """Returns the rows at these indices, in this order."""
         return Numbers(self.values[index], None if self.is_null is None else self.is_null[index])
 
     @staticmethod
     def joined(parts: Sequence[Numbers]) -> Numbers:
-        """One column behind the other."""
+        """Concatenates columns."""
         values = np.concatenate([part.values for part in parts])
         if all(part.is_null is None for part in parts):
             return Numbers(values)
@@ -62,7 +62,7 @@ def _fits(number: Any) -> bool:
 
 @attrs.frozen(eq=False)
 class Words:
-    """Texts of which each distinct one is held once."""
+    """A dictionary-encoded column of texts."""
 
     codes: Array
     """For each row the place of its text; -1 for null."""
@@ -73,7 +73,7 @@ class Words:
 
     @classmethod
     def of(cls, texts: Iterable[str | None]) -> Words:
-        """From a text, or None, for each row."""
+        """Makes a column of texts; None is null."""
         every = list(texts)
         found = dict.fromkeys(every)
         found.pop(None, None)
@@ -83,22 +83,22 @@ class Words:
 
     @classmethod
     def repeated(cls, text: str | None, count: int) -> Words:
-        """The same for every row."""
+        """Makes a column of `count` equal texts; None is null."""
         code, texts = (-1, []) if text is None else (0, clean([text]))
         return cls(np.full(count, code, np.int32), texts)
 
     def to_list(self) -> list[str | None]:
-        """The texts, None for nulls."""
+        """Returns the texts; None for nulls."""
         texts: list[str | None] = [*self.texts, None]  # which -1 finds
         return [texts[code] for code in self.codes.tolist()]
 
     def taken(self, index: Array) -> Words:
-        """The rows of these numbers, in that order."""
+        """Returns the rows at these indices, in this order."""
         return Words(self.codes[index], self.texts)
 
     @staticmethod
     def joined(parts: Sequence[Words]) -> Words:
-        """One column behind the other, with one dictionary."""
+        """Concatenates columns, with one dictionary."""
         numbers: dict[str, int] = {}
         codes = []
         for part in parts:
@@ -111,7 +111,7 @@ class Words:
 
 @attrs.frozen(eq=False)
 class Texts:
-    """Texts that are nearly all distinct."""
+    """A column of texts that are mostly distinct."""
 
     texts: Sequence[str | None]
 
@@ -120,26 +120,26 @@ class Texts:
 
     @classmethod
     def of(cls, texts: Iterable[str | None]) -> Texts:
-        """From a text, or None, for each row."""
+        """Makes a column of texts; None is null."""
         return cls(clean(list(texts)))
 
     def to_list(self) -> list[str | None]:
-        """The texts, None for nulls."""
+        """Returns the texts; None for nulls."""
         return list(self.texts)
 
     def taken(self, index: Array) -> Texts:
-        """The rows of these numbers, in that order."""
+        """Returns the rows at these indices, in this order."""
         return Texts([self.texts[one] for one in index.tolist()])
 
     @staticmethod
     def joined(parts: Sequence[Texts]) -> Texts:
-        """One column behind the other."""
+        """Concatenates columns."""
         return Texts([text for part in parts for text in part.texts])
 
 
 @attrs.frozen(eq=False)
 class Lists:
-    """Lists of numbers or texts, some of which may be null."""
+    """A column of lists of numbers or texts, some of which may be null."""
 
     offsets: Array
     """Where each list begins among the values; one more at the end."""
@@ -151,7 +151,7 @@ class Lists:
 
     @classmethod
     def of(cls, lists: Iterable[Sequence[Any] | None], dtype: Any = np.int64) -> Lists:
-        """From a sequence, or None, for each row; `dtype` is None for texts."""
+        """Makes a column of sequences; None is null. `dtype` is that of numbers, and None for texts."""
         found = list(lists)
         offsets = offsets_of(np.fromiter((len(one or ()) for one in found), np.int64, len(found)))
         flat = chain.from_iterable(one or () for one in found)
@@ -160,7 +160,7 @@ class Lists:
         return cls(offsets, values, is_null if is_null.any() else None)
 
     def to_list(self) -> list[list[Any] | None]:
-        """Lists, None for nulls."""
+        """Returns the lists; None for nulls."""
         flat, offsets = self.values.to_list(), self.offsets.tolist()
         lists: list[list[Any] | None] = [flat[a:b] for a, b in pairwise(offsets)]
         if self.is_null is not None:
@@ -169,7 +169,7 @@ class Lists:
         return lists
 
     def taken(self, index: Array) -> Lists:
-        """The rows of these numbers, in that order."""
+        """Returns the rows at these indices, in this order."""
         lengths = np.diff(self.offsets)[index]
         places = spread(self.offsets[:-1][index], lengths)
         return Lists(
@@ -180,7 +180,7 @@ class Lists:
 
     @staticmethod
     def joined(parts: Sequence[Lists]) -> Lists:
-        """One column behind the other."""
+        """Concatenates columns."""
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
         values = [part.values for part in parts]
         nulls = None
@@ -195,7 +195,7 @@ AnyColumn: TypeAlias = Numbers | Words | Texts | Lists
 
 
 def clean(texts: list[Any]) -> list[Any]:
-    """Texts as Arrow holds them: bytes of the source that were no UTF-8 become U+FFFD."""
+    """Returns texts as Arrow can store them: bytes of the source that are not UTF-8 become U+FFFD."""
     if "".join(filter(None, texts)).isascii():
         return texts
     return [None if text is None else _clean(text) for text in texts]
@@ -208,9 +208,9 @@ def _clean(text: str) -> str:
 
 
 def distinct(values: Sequence[T]) -> tuple[Array, list[T]]:
-    """For each value the place of its object, and the objects, each once: nodes share what has equal text.
+    """Returns the index of each value's object, and the distinct objects.
 
-    By identity, so the values must be held by somebody else.
+    Objects are compared by identity, so the caller must keep them alive.
     """
     ids = list(map(id, values))
     objects = dict(zip(ids, values, strict=True))
@@ -219,23 +219,23 @@ def distinct(values: Sequence[T]) -> tuple[Array, list[T]]:
 
 
 def words_of(index: Array, objects: Sequence[T], text: Callable[[T], str | None]) -> Words:
-    """The text of each row's object, made once for each object."""
+    """Returns a column of texts of objects, given by index; the text of each object is computed once."""
     return Words.of(map(text, objects)).taken(index)
 
 
 def offsets_of(lengths: Array) -> Array:
-    """Where each list begins, from the lengths of all, and the end."""
+    """Returns the offsets of lists with these lengths, and the end offset of the last one."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def places_in(counts: Array) -> Array:
-    """The numbers `0`, `1`, ... of so many things in each of several groups, behind each other."""
+    """Returns `0, 1, ...` for the members of each group, concatenated, given the group sizes."""
     return spread(np.zeros(len(counts), np.int64), counts)
 
 
 def spread(starts: Array, lengths: Array) -> Array:
-    """The places `start`, `start + 1`, ... of each list, behind each other."""
+    """Returns `start, start + 1, ...` for each list, concatenated."""
     offsets = offsets_of(lengths)
     return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])

@@ -29,10 +29,10 @@ class Compacted:
 
 
 def compact(dataset: Dataset, *, least: int = 2) -> Compacted:
-    """Joins small parts where there are at least so many of them; then removes them.
+    """Merges small parts if there are at least `least` of them, then removes them.
 
-    Readers see each row once at any time: a new part takes the place of the old ones in one step. One process at a time may
-    do this to a dataset. Inputs that failed keep parts of their own, since they are tried again. Raises InputError.
+    Readers always see each row once, since a new part replaces the old ones atomically. Only one process at a time may
+    compact a dataset. Inputs that failed keep their own parts, since they are tried again. Raises InputError.
     """
     state = dataset.state()
     dataset.remove(state, state.replaced)
@@ -48,7 +48,7 @@ def compact(dataset: Dataset, *, least: int = 2) -> Compacted:
 
 
 def rewrite(dataset: Dataset, state: State, part: str, without: Collection[str]) -> None:
-    """Writes a part anew without some of its inputs, told by their keys, and removes the old one. Raises InputError."""
+    """Rewrites a part without the inputs with these keys, and removes the old one. Raises InputError."""
     if all(key_of(one.build, one.path) in without for one in state.parts[part]):
         dataset.remove(state, [part])
     else:

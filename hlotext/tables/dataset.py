@@ -51,7 +51,7 @@ class Done:
     schema_version: int
 
     def covers(self, version: str, tables: Iterable[str]) -> bool:
-        """True if nothing would come of reading the input again: of this version, for these tables."""
+        """True if the record is current: of this version of the input and of the schema, with these tables."""
         return (
             self.version == version
             and self.tables.issuperset(tables)
@@ -74,36 +74,36 @@ class State:
 
     @property
     def all(self) -> frozenset[str]:
-        """Every part of which there is a file."""
+        """All parts with a file."""
         return frozenset(part for table in self.files.values() for part in table)
 
     def names(self, table: str) -> list[str]:
-        """The files of a table that readers read, by their names below the dataset."""
+        """Returns the files of a table that readers see, relative to the dataset."""
         files = self.files.get(table, {})
         return [f"{table}/{part}{_END}" for part in self.parts if part in files]
 
     def files_of(self, part: str) -> list[str]:
-        """All files of a part."""
+        """Returns all files of a part, relative to the dataset."""
         return [f"{table}/{part}{_END}" for table in self.files if part in self.files[table]]
 
     def size(self, part: str) -> int:
-        """Bytes of a part, all tables together."""
+        """Returns the bytes of a part, over all tables."""
         return sum(files.get(part, 0) for files in self.files.values())
 
 
 @attrs.frozen
 class Dataset:
-    """The tables of many inputs at a path or URL."""
+    """Tables of many inputs at a path or URL."""
 
     place: Place
 
     @classmethod
     def of(cls, url: str) -> Dataset:
-        """The dataset at a path or URL, which need not exist yet. Raises InputError."""
+        """Returns the dataset at a path or URL, which need not exist yet. Raises InputError."""
         return cls(Place.of(url))
 
     def state(self) -> State:
-        """Current contents. Raises InputError if it cannot be read, or was not written by hlotext."""
+        """Returns the current contents. Raises InputError if they cannot be read or were not written by hlotext."""
         files: dict[str, dict[str, int]] = {}
         for name, info in self.place.find(2).items():
             table, _, file = name.partition("/")
@@ -128,9 +128,9 @@ class Dataset:
         return attrs.evolve(state, replaced=frozenset(replaced) & state.all)
 
     def put(self, part: str, tables: Mapping[str, pa.Table], wanted: Iterable[str]) -> int:
-        """Writes a part of one input, all of it or none for readers; of tables without rows there is no file.
+        """Writes a part of one input, atomically for readers, and returns its bytes. Empty tables get no file.
 
-        `wanted` are the tables that were asked for, whether there are any or not. Gives the bytes. Raises InputError.
+        `wanted` are the tables that were requested, including empty ones. Raises InputError.
         """
         size = 0
         for name, table in sorted(tables.items(), key=lambda item: item[0] == MODULES):
@@ -143,11 +143,11 @@ class Dataset:
         return size
 
     def file(self, table: str, part: str) -> Place:
-        """Where a part's file of a table lies."""
+        """Returns the location of a part's file of a table."""
         return self.place.below(f"{table}/{part}{_END}")
 
     def files(self, state: State, table: str, parts: Iterable[str]) -> Iterator[IO[bytes]]:
-        """The files of a table, open, one after the other; small ones are fetched many at a time. Raises InputError."""
+        """Yields the files of a table, open; small ones are fetched several at a time. Raises InputError."""
         waiting: dict[str, int] = {}
         for part in parts:
             size = state.files[table][part]
@@ -168,7 +168,7 @@ class Dataset:
             yield io.BytesIO(found[name])
 
     def remove(self, state: State, parts: Iterable[str]) -> None:
-        """Removes parts whole. Raises InputError."""
+        """Removes parts, atomically for readers. Raises InputError."""
         names = [name for part in parts for name in state.files_of(part)]
         is_last = [name.startswith(f"{MODULES}/") for name in names]
         # Without their files in `modules` the parts are gone.
@@ -176,7 +176,7 @@ class Dataset:
             self.place.remove_below(name for name, last in zip(names, is_last, strict=True) if last is wanted)
 
     def scan(self, state: State, table: str) -> Any:
-        """A `pyarrow.dataset.Dataset` of a table, which reads what is asked of it when it is asked for."""
+        """Returns a `pyarrow.dataset.Dataset` of a table, which is read on demand."""
         import pyarrow.dataset as ds  # it brings pandas, which writing needs not
 
         names = state.names(table)
@@ -192,13 +192,13 @@ class Dataset:
 
 
 def is_dataset(url: str) -> bool:
-    """True if a path or URL is a folder with tables in it. Raises InputError if it cannot be reached."""
+    """True if a path or URL is a folder with tables. Raises InputError if it cannot be reached."""
     modules = Place.of(url).below(MODULES)
     return modules.is_folder() and any(name.endswith(_END) for name in modules.find(1))
 
 
 def key_of(build: str, path: str) -> str:
-    """The name of the part of one input: the same for the same object of the same build, whoever asks."""
+    """Returns the key of one input, determined by build and path."""
     digest = hashlib.sha256(f"{build}\0{path}".encode("utf-8", "surrogateescape")).hexdigest()
     return f"{safe_name(posixpath.basename(path.replace(os.sep, '/')))}-{digest[:16]}"
 
@@ -206,7 +206,7 @@ def key_of(build: str, path: str) -> str:
 def commit_metadata(
     schema: pa.Schema, tables: Iterable[str], replaces: Iterable[str] = ()
 ) -> dict[bytes, bytes]:
-    """The metadata of the file that makes a part: of which tables it is, and which parts it takes the place of."""
+    """Returns the metadata of the file that commits a part: its tables, and the parts that it replaces."""
     return {
         **(schema.metadata or {}),
         _TABLES: json.dumps(sorted(tables)).encode(),

@@ -12,9 +12,9 @@ FINDINGS = "findings"
 
 
 def baseline(url: str, build: str | None = None) -> Baseline:
-    """Findings of a build when its tables were written, by default the newest, as a baseline.
+    """Returns the findings of a build in a dataset as a baseline; None is the newest build.
 
-    Raises InputError if there is no dataset, no such build, or one of its modules has no table `findings`.
+    Raises InputError if there is no dataset or no such build, or if one of its modules has no table `findings`.
     """
     dataset = Dataset.of(url)
     state = dataset.state()

@@ -13,7 +13,7 @@ NAMES = frozenset({"name"})
 
 
 def options(schema: Any) -> Mapping[str, Any]:
-    """Options of `pyarrow.parquet.write_table` for an Arrow schema of ours."""
+    """Returns the options of `pyarrow.parquet.write_table` for an Arrow schema of hlotext."""
     encodings, words = {}, []
     for field in schema:
         path = f"{field.name}.list.element" if str(field.type).startswith("list") else field.name

@@ -10,7 +10,7 @@ class TableError(ValueError):
 
 
 class QueryError(TableError):
-    """A query that DuckDB refuses; what it says, on several lines."""
+    """Raised for a query that DuckDB rejects. The message may have several lines."""
 
 
 class MissingArrow(sending.Whole, ImportError):  # noqa: N818 - says what is missing
@@ -21,7 +21,7 @@ class MissingArrow(sending.Whole, ImportError):  # noqa: N818 - says what is mis
 
 
 class MissingDuckDB(sending.Whole, ImportError):  # noqa: N818 - says what is missing
-    """The package `duckdb` is not installed, or one that queries need besides."""
+    """Raised if `duckdb`, or another package that queries need, is not installed."""
 
     def __init__(self) -> None:
         super().__init__("SQL needs an extra: pip install 'hlotext[sql]'")

@@ -35,7 +35,7 @@ ALL = "*"
 
 @attrs.frozen
 class History:
-    """Builds of a dataset, in their order, which is that of their names."""
+    """Builds of a dataset, ordered by name."""
 
     builds: tuple[str, ...]
     modules: tuple[ModuleHistory, ...]
@@ -65,9 +65,9 @@ class History:
 
     @property
     def missing(self) -> list[Missing]:
-        """Modules of the builds before that the newest lacks, or may lack: no figure of them is compared.
+        """Modules of earlier builds that the newest one lacks, or may lack, so that their metrics are not compared.
 
-        Without those of which a line accepts it.
+        Without those whose absence is accepted.
         """
         newest = self.builds[-1]
         last = {one.module: one for one in self.comings}
@@ -89,9 +89,9 @@ class History:
         return sorted(found, key=lambda one: one.module)
 
     def regressions(self, figures: Collection[str]) -> list[Regression]:
-        """Modules that are worse in the newest build than in the last good one.
+        """Returns the metrics of modules that are worse in the newest build than in the last good one.
 
-        A build is good in a figure if it is not above the last good one, or its rise is accepted.
+        A build is good in a metric if the value is not above the last good one, or its rise is accepted.
         """
         accepted = {(one.module, one.build, one.figure) for one in self.steps if one.accepted is not None}
         risen = {(one.module, one.build, one.figure) for one in self.steps if one.is_worse}
@@ -117,11 +117,11 @@ class History:
         return found
 
     def findings_since(self, module: str, build: str) -> list[NewFinding]:
-        """Findings of a module that came after a build, those too that are gone again."""
+        """Returns the findings of a module that appeared after a build, including those that disappeared again."""
         return [one for one in self.findings.get(module, ()) if one.build > build]
 
     def gone_findings(self, build: str, module: str) -> list[NewFinding]:
-        """Findings that a build of a module is the first without, but for those that it has of other arrays."""
+        """Returns the findings of a module that disappeared in a build, except those that it has for other arrays."""
         mine = self.findings.get(module, ())
         changed = {(one.code, one.file, one.line) for one in mine if one.build == build}
         return [
@@ -129,11 +129,11 @@ class History:
         ]
 
     def largest_rise(self, rise: Regression) -> BuildStep | None:
-        """The change that made a figure worse by most since the last good build."""
+        """Returns the unaccepted change that increased a metric most since the last good build; None if there is none."""
         return max(self.open_rises(rise), key=lambda one: one.value - one.before, default=None)
 
     def open_rises(self, rise: Regression) -> list[BuildStep]:
-        """The changes since the last good build that made a figure worse and that nobody accepted, by build."""
+        """Returns the unaccepted changes that increased a metric since the last good build, by build."""
         mine = self.steps_of.get((rise.module, rise.figure), ())
         return [one for one in mine if one.is_worse and one.accepted is None and one.build > rise.good_build]
 

@@ -26,16 +26,16 @@ IN_THIS_THREAD: dict[str, Any] = {"use_threads": False}
 
 
 def opened(file: IO[bytes]) -> pq.ParquetFile:
-    """A Parquet file of Python's, to be read in this thread.
+    """Opens a Parquet file from a Python file object, to be read in this thread.
 
-    Buffers that are fetched ahead are let go of by a thread of Arrow's. One that holds bytes of Python's and comes to it
-    when the interpreter ends aborts the process.
+    Without prefetching, since a prefetched buffer that an Arrow thread frees while the interpreter exits aborts the
+    process.
     """
     return pq.ParquetFile(file, pre_buffer=False)
 
 
 def encoded(table: pa.Table) -> memoryview:
-    """A table as the bytes of a Parquet file."""
+    """Returns a table as the bytes of a Parquet file."""
     sink = io.BytesIO()
     held = encodings.options(table.schema)
     pq.write_table(table.unify_dictionaries(), sink, row_group_size=ROW_GROUP, **OPTIONS, **held)
@@ -43,7 +43,7 @@ def encoded(table: pa.Table) -> memoryview:
 
 
 def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, sink: IO[bytes]) -> None:
-    """Writes rows as one Parquet file, in row groups that are full, without holding more than one of them."""
+    """Writes record batches as one Parquet file with full row groups, holding at most one row group in memory."""
     with pq.ParquetWriter(sink, schema, **OPTIONS, **encodings.options(schema)) as writer:
         for group in _groups(batches):
             whole = pa.Table.from_batches(group).unify_dictionaries()

@@ -23,7 +23,7 @@ _APART = re.compile(r"[\s#\x00-\x1f\x7f]+")
 
 @attrs.frozen
 class Text:
-    """One row of `modules`, with what a program is known by."""
+    """A row of `modules`, with what identifies its program."""
 
     module: str
     name: str | None
@@ -51,7 +51,7 @@ class Row:
 
 
 def programs(texts: Iterable[Text]) -> list[Row]:
-    """The programs of all builds, each with the builds in which it is, or may be."""
+    """Matches programs across builds, and returns a row for each program and build in which it is or may be."""
     places = _Places(list(texts))
     found: list[_Program] = []
     named = [(text.name, text) for text in places.texts if text.name is not None]
@@ -65,7 +65,7 @@ def programs(texts: Iterable[Text]) -> list[Row]:
 
 
 def signed_names(texts: Iterable[Text]) -> set[str]:
-    """Names of which the file alone may not tell the programs apart, so that arguments are needed."""
+    """Returns the names for which files may not suffice to distinguish programs, so that parameters are needed."""
     places = _Places(list(texts))
     files: dict[str, str] = {}
     seen: set[tuple[str, str]] = set()

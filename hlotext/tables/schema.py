@@ -75,9 +75,10 @@ BASIC: tuple[str, ...] = tuple(name for name, table in TABLES.items() if table.i
 
 
 def chosen(names: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The names of the tables that are wanted, in the schema's order: of a list, `a,b`, `all`, or None for the basic ones.
+    """Returns names of tables in the schema's order, from a list, text such as `a,b`, `all`, or None for the basic
+    ones.
 
-    `basic` among them stands for all of these. Raises TableError for a name that is none.
+    `basic` stands for all basic ones. Raises TableError for an unknown name.
     """
     given = ("basic",) if names is None else names.split(",") if isinstance(names, str) else names
     wanted: set[str] = set()

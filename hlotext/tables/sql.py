@@ -134,11 +134,11 @@ class Result:
 
     @property
     def is_number(self) -> tuple[bool, ...]:
-        """Of each column whether it holds numbers."""
+        """For each column, True if it holds numbers."""
         return tuple(kind.startswith(_NUMBERS) and not kind.endswith("]") for kind in self.types)
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """The rows as Python's values; sums, which may be wider than 64 bits, as integers."""
+        """Returns the rows as Python values; sums that may exceed 64 bits are integers."""
         columns = [column.to_pylist() for column in self.arrow.columns]
         for number, kind in enumerate(self.types):
             if kind in ("HUGEINT", "UHUGEINT", "BIGNUM"):
@@ -153,7 +153,7 @@ _NUMBERS = (
 
 
 def used_tables(query: str) -> tuple[str, ...]:
-    """The tables of the schema whose names stand in a query, `modules` always: those that it needs, and perhaps more."""
+    """Returns the tables that a query needs, perhaps with further ones; `modules` is always included."""
     words = _words(query)
     needed = {*words, MODULES, *([_INSTRUCTIONS] if words & _OF_PROGRAMS else ()), *_tables_of_columns(query)}
     needed.update(_OPERATION_PARTS if _OPERATIONS in words else ())
@@ -186,11 +186,10 @@ def run(
     timeout: float | None = None,
     memory: str | None = None,
 ) -> Result:
-    """The result of one statement over the tables of a dataset; `$name` in it stands for a parameter.
+    """Executes one SQL statement over the tables of a dataset; `$name` in it is a parameter.
 
-    Raises QueryError for a query that DuckDB refuses, that takes longer than `timeout` seconds, or more memory than `memory`
-    (`4GB`; by default DuckDB takes up to four fifths of what there is); InputError if the dataset cannot be read,
-    MissingDuckDB.
+    Raises QueryError for a query that DuckDB rejects, or that exceeds `timeout` seconds or `memory` (such as `4GB`; by
+    default, DuckDB uses up to 80 % of RAM); InputError if the dataset cannot be read; MissingDuckDB without DuckDB.
     """
     state = dataset.state()
     tables = {name: dataset.scan(state, name) for name in TABLES}
@@ -211,9 +210,10 @@ def over(
     memory: str | None = None,
     lacking: Collection[str] = (),
 ) -> Result:
-    """The same over tables of any kind that DuckDB takes: of Arrow, or `hlotext.tables.Table`.
+    """Executes one SQL statement over tables that DuckDB can read: those of Arrow, or `hlotext.tables.Table`. See
+    `run`.
 
-    `lacking`: those that were not built for all modules, for which `is_built` is false.
+    `lacking` are tables that were not built for all modules, for which `is_built` is false.
     """
     duckdb = _duckdb()
     config = _CLOSED if memory is None else _CLOSED | {"memory_limit": memory}
@@ -237,7 +237,7 @@ def _refused(error: Exception, memory: str | None) -> str:
 
 
 def check_syntax(query: str) -> None:
-    """Raises QueryError for text that is no single statement of SQL, before anything is read for it."""
+    """Raises QueryError for text that is not a single SQL statement, without reading a dataset."""
     duckdb = _duckdb()
     try:
         with duckdb.connect(config=_CLOSED) as connection:
@@ -338,7 +338,7 @@ def _waited(ask: Callable[[], Result], connection: Any, timeout: float | None) -
 
 
 def check_installed() -> None:
-    """Raises MissingDuckDB, which names the extra for all that queries need, before anything is read."""
+    """Raises MissingDuckDB if a package that queries need is missing."""
     _duckdb()
 
 

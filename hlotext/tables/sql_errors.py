@@ -35,12 +35,12 @@ _READ = lazy_regex(r"\b(?:from|join|describe|summarize|table|pivot)\s+\"?(\w+)",
 
 
 def read_tables(query: str) -> set[str]:
-    """The tables that a query names behind `from` and the like, in lower case."""
+    """Returns the tables that a query names after `from` and the like, in lower case."""
     return {name.lower() for name in _READ().findall(query)}
 
 
 def explained(error: Exception, query: str, connection: Any = None) -> str:
-    """The sentence about an error of DuckDB; with a connection, names that its tables have are suggested."""
+    """Returns the message for a DuckDB error; with a connection, it suggests names from its tables."""
     message = str(error).partition("\n\nStack Trace")[0]
     if (column := _NO_COLUMN().search(message)) is not None and connection is not None:
         return _no_column(column[1], query, connection)

@@ -27,12 +27,12 @@ TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified")
 
 
 def is_url(place: str) -> bool:
-    """True if this is a URL, and no path of this machine."""
+    """True if this is a URL, not a local path."""
     return _SCHEME().match(place) is not None
 
 
 def normal(place: str) -> str:
-    """One name for each place: URLs without a slash at the end, paths absolute."""
+    """Returns the normal form of a location: a URL without trailing slash, or an absolute path."""
     if not is_url(place):
         return os.path.abspath(place)
     return place.rstrip("/") if not place.endswith("://") else place
@@ -40,7 +40,7 @@ def normal(place: str) -> str:
 
 @attrs.frozen
 class Place:
-    """A place in a file system, and what lies below it. Raises InputError if that cannot be reached."""
+    """A location in a file system. Methods raise InputError if it cannot be reached."""
 
     url: str
     """As `normal` gives it."""
@@ -51,7 +51,9 @@ class Place:
 
     @classmethod
     def of(cls, url: str) -> Place:
-        """The place of a path or URL. Raises InputError for one of no kind that is installed, or that cannot be reached."""
+        """Returns the location of a path or URL. Raises InputError if its protocol is not installed or it cannot be
+        reached.
+        """
         try:
             from fsspec.core import url_to_fs
         except ImportError:
@@ -66,20 +68,20 @@ class Place:
 
     @property
     def is_local(self) -> bool:
-        """True if it is a path of this machine."""
+        """True if it is a local path."""
         return not is_url(self.url)
 
     def below(self, name: str) -> Place:
-        """The place of a name below this one, its parts joined by `/`."""
+        """Returns the location of a name relative to this one; `/` separates its parts."""
         url = os.path.join(self.url, *name.split("/")) if self.is_local else f"{self.url}/{name}"
         return Place(url, self.system, f"{self.path}/{name}")
 
     def is_folder(self) -> bool:
-        """True if something may lie below it."""
+        """True if it is a folder."""
         return bool(self._try(self.system.isdir, self.path))
 
     def find(self, deepest: int | None = None) -> dict[str, dict[str, Any]]:
-        """Objects below it: names, parts joined by `/`, with the file system's info; empty if it does not exist."""
+        """Returns the objects below it: relative names, with the file system's info; empty if it does not exist."""
         try:
             found = self.system.find(self.path, maxdepth=deepest, detail=True)
         except FileNotFoundError:
@@ -95,18 +97,19 @@ class Place:
         }
 
     def info(self) -> dict[str, Any]:
-        """The file system's info."""
+        """Returns the file system's info."""
         found: dict[str, Any] = self._try(self.system.info, self.path)
         return found
 
     def matching(self) -> list[str]:
-        """The URLs of what a pattern with `*`, `?` and `[` stands for."""
+        """Returns the URLs that match this one as a pattern with `*`, `?` and `[`."""
         found = self._try(self.system.glob, self.path)
         return sorted(path if self.is_local else self.system.unstrip_protocol(path) for path in found)
 
     def read(self, size: int | None = None) -> bytes:
-        """Its bytes, as they lie there; `size` where it is known how many. Raises InputError if they are more than a
-        source may hold."""
+        """Returns its bytes; `size` is their number if known. Raises InputError if they exceed the maximum size of a
+        source.
+        """
         most = most_bytes()
         size = self.info().get("size") if size is None else size
         if isinstance(size, int) and size > most:
@@ -117,7 +120,7 @@ class Place:
         return data
 
     def read_below(self, names: Iterable[str]) -> dict[str, bytes]:
-        """Many objects below it, together where the file system can."""
+        """Returns the bytes of several objects below it, fetched together if the file system supports it."""
         paths = {f"{self.path}/{name}": name for name in names}
         if not paths:
             return {}
@@ -126,10 +129,10 @@ class Place:
 
     @contextmanager
     def writing(self) -> Iterator[IO[bytes]]:
-        """A file to write to, which becomes this one when all went well: made or replaced whole.
+        """Context manager that yields a file which replaces this object atomically when the block succeeds.
 
-        Nobody ever reads a part of it, also where this process is killed meanwhile. That holds for paths of this machine and
-        for stores of objects; other file systems do as they do. Raises InputError.
+        Readers never see a partial file, even if the process is killed. This holds for local paths and object stores;
+        it is not guaranteed for other file systems. Raises InputError.
         """
         if not self.is_local:
             with tempfile.NamedTemporaryFile() as file:
@@ -153,7 +156,7 @@ class Place:
                 os.unlink(beside)
 
     def make_folder(self) -> None:
-        """Makes it a folder, where it is one of this machine's that can be written to. Raises InputError if it is not."""
+        """Creates it as a folder if it is local. Raises InputError if that fails or it is not writable."""
         if not self.is_local:
             return
         try:
@@ -164,7 +167,7 @@ class Place:
             raise _unreachable(self.url, error, "written") from None
 
     def write(self, data: bytes | memoryview) -> None:
-        """Makes or replaces it whole, as `writing` does. Raises InputError."""
+        """Replaces it atomically, as `writing` does. Raises InputError."""
         if self.is_local:
             with self.writing() as file:
                 file.write(data)
@@ -172,12 +175,12 @@ class Place:
             self._try(self.system.pipe_file, self.path, bytes(data))
 
     def reading(self) -> IO[bytes]:
-        """A file that reads what is asked of it when it is asked for. Raises InputError."""
+        """Opens it as a file that is read on demand. Raises InputError."""
         file: IO[bytes] = self._try(self.system.open, self.path, "rb")
         return file
 
     def remove_below(self, names: Iterable[str]) -> None:
-        """Removes what lies below it; what is gone already is no error. Raises InputError."""
+        """Removes objects below it; missing ones are ignored. Raises InputError."""
         paths = [f"{self.path}/{name}" for name in names]
         try:
             if self.is_local:
@@ -202,7 +205,7 @@ class Place:
 
 
 def version_of(info: Mapping[str, Any]) -> str:
-    """Version of an object, as far as its file system knows: an entity tag, else size and time."""
+    """Returns the version of an object as known to its file system: an entity tag, or else size and time."""
     for name in _VERSIONS:
         if info.get(name):
             return str(info[name]).strip('"')
@@ -211,7 +214,7 @@ def version_of(info: Mapping[str, Any]) -> str:
 
 
 def safe_name(text: str, most: int = 60) -> str:
-    """A text as part of a file's name on any system."""
+    """Returns a text as part of a file name that is valid on all systems."""
     return re.sub(r"[^A-Za-z0-9._=-]+", "_", text)[-most:].strip("._") or "module"
 
 

@@ -117,7 +117,7 @@ _NUMPY = {"bool": np.bool_, "int16": np.int16, "int32": np.int32, "float64": np.
 
 
 def from_rows(name: str, rows: list[dict[str, Any]], build: str | None = None) -> Table:
-    """A table of rows of a build, for those that are few; what a row leaves out is null."""
+    """Builds a table from rows as dicts; missing values are null. For small tables."""
     schema = TABLES[name]
     rows = [{"build": build, **row} for row in rows]
     columns: dict[str, AnyColumn] = {}

@@ -28,7 +28,7 @@ _LONGEST = 1000
 
 @attrs.define
 class FindingCollector:
-    """Collects the findings of one module."""
+    """Collects the findings of a module."""
 
     module: Module
     _found: list[tuple[Node, Diagnostic]] = attrs.field(factory=list)

@@ -36,7 +36,7 @@ _is_name = re.compile(patterns.IDENTIFIER).fullmatch
 
 
 class AttributeLists:
-    """Reads the attributes of one module's op lines for the fast reader; lines with equal texts share one dict."""
+    """Reads the attributes of a module's op lines for the fast reader. Lines with equal attribute texts share a dict."""
 
     def __init__(self, module: Module, computations: dict[str, Computation]) -> None:
         self._parts = module._parts
@@ -53,9 +53,9 @@ class AttributeLists:
         """Of the last tail: the attribute that names such a computation, its name, and where that stands in the tail."""
 
     def read(self, scope: Scope, head: Head, tail: str) -> Mapping[str, Any] | None:
-        """The attributes behind an op line's parentheses; None when the grammar must look at them.
+        """Returns the attributes after an op line's parentheses; None if the grammar must parse them.
 
-        Where one computation is called, only its name differs from line to line, so the rest is looked up.
+        If one computation is called, only its name differs between lines, so the rest is cached.
         """
         called = head.called
         if called is not None:
@@ -200,9 +200,9 @@ class AttributeLists:
 
 
 def printed_when_said(opcode: str, *names: str) -> frozenset[str] | None:
-    """Of the given attributes of an opcode, those that XLA omits when they are false or empty.
+    """Returns which of these attributes of an opcode XLA omits if they are false or empty.
 
-    None if XLA prints them in another order, prints others too, or decides by more than their values.
+    None if XLA prints them in another order, prints further ones, or decides by more than their values.
     """
     row = opcodes.OPCODES[opcode]
     known = opcodes.allowed_attributes(row)

@@ -34,9 +34,9 @@ Gives the offset behind the header."""
 
 
 def read_head(module: Module, reporter: Reporter, start: int, recover: Recover | None = None) -> int:
-    """Reads the header and the tables into the module; gives the offset behind them.
+    """Reads the header and the tables into a module, and returns the offset after them.
 
-    `recover` reads what the grammar cannot; without it that is an error.
+    `recover` reads what the grammar cannot parse; None reports an error instead.
     """
     end = _fast_header(module, reporter.source.text, start)
     if end is not None:

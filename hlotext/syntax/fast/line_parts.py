@@ -28,7 +28,7 @@ OTHER = 3
 
 
 class Head(NamedTuple):
-    """A result shape with an opcode: what the hot loop needs to know of op lines that begin with them."""
+    """Result shape and opcode of op lines, with everything that the fast reader's inner loop needs to know about them."""
 
     node: NodeHead
     """Head of the instructions that take operands, shared by all of them."""
@@ -58,7 +58,9 @@ Known = tuple[
 
 
 class LineParts:
-    """Reads the parts of one module's op lines for the fast reader, each once; None is for what the grammar must look at."""
+    """Caches the parts of a module's op lines for the fast reader. Methods return None if the grammar must parse a
+    part.
+    """
 
     def __init__(self, linker: Linker) -> None:
         self.heads: dict[str, Known] = {}
@@ -72,7 +74,7 @@ class LineParts:
         self._without_comments = patterns.block_comment().sub
 
     def head(self, text: str, position: int) -> Known | None:
-        """Cached facts of a shape with an opcode; None if the grammar must read them."""
+        """Returns cached facts about a result shape and opcode; None if the grammar must parse them."""
         shape_text, _, opcode = text.rpartition(" ")
         row = opcodes.OPCODES.get(opcode)
         if row is None or _ODD.search(text):
@@ -108,7 +110,7 @@ class LineParts:
         return known
 
     def argument(self, head: Head, text: str | None) -> NodeHead | None:
-        """The head with the number of a parameter or the value of a constant; None when the grammar must look at it."""
+        """Returns the head with the number of a parameter or value of a constant; None if the grammar must parse it."""
         if text is None or head.arguments is None or "//" in text:
             return None
         value: int | Literal
@@ -127,7 +129,7 @@ class LineParts:
         return known
 
     def meets_conditions(self, instruction: Instruction, met: dict[Any, Any]) -> bool:
-        """True if XLA's conditions hold; if not, the grammar and the linker report the error."""
+        """True if an instruction satisfies XLA's conditions; otherwise the grammar and the linker report the error."""
         attributes: Any = instruction._attributes
         if type(attributes) is CallAttributes:
             attributes = attributes.common
@@ -148,11 +150,11 @@ class LineParts:
         return True
 
     def shape(self, text: str, position: int) -> Shape | None:
-        """The shape of a text that stands at an offset; None when the grammar must look at it."""
+        """Returns the shape of a text at an offset; None if the grammar must parse it."""
         return self._shapes.get(text) or self._new_shape(text, position)
 
     def is_shape(self, text: str) -> bool:
-        """True if a text is a shape whose value is irrelevant: unknown types are not noted."""
+        """True if a text is a shape. Its value is irrelevant, so unknown element types give no note."""
         if text in self._shapes or text in self._signature_shapes:
             return True
         try:
@@ -174,7 +176,7 @@ class LineParts:
     def operands(
         self, scope: Scope, head: Head, match: re.Match[str], mark: str
     ) -> tuple[Instruction, ...] | None:
-        """The operands of an op line that are no plain list of names; None when the grammar must look at them."""
+        """Returns the operands of an op line that are not a plain list of names; None if the grammar must parse them."""
         names, inner = match.group(4, 5)
         operands: tuple[Instruction, ...] | None = ()
         if names is not None:

@@ -46,7 +46,7 @@ _BLANKS = " \t"
 
 
 class JoinedLine:
-    """The text that a line is cut from: the source itself, or a copy with several of its lines joined."""
+    """Maps offsets in the text of a line to the source, which may have several lines where this is one."""
 
     def __init__(self, cuts: list[int] | None = None, places: list[int] | None = None) -> None:
         self._cuts = cuts
@@ -61,7 +61,7 @@ class JoinedLine:
         return number < len(self._cuts) and self._cuts[number] <= end
 
     def place(self, position: int) -> int:
-        """An offset in the text."""
+        """Returns the source offset of an offset in the joined text."""
         if self._cuts is None:
             return position
         number = bisect.bisect_right(self._cuts, position) - 1
@@ -74,10 +74,10 @@ _BREAK = re.compile(r"(?:[ \t\r\n]++|/\*(?!index=)[^*\r\n]*+\*/|//[^\r\n]*+(?=[\
 
 
 def joined(text: str, start: int, end: int) -> tuple[str, JoinedLine] | None:
-    """An op line over several lines, or with comments, as one line with blanks as XLA writes them.
+    """Returns an op line that has several lines or comments as one line, with blanks as XLA writes them.
 
-    None if a line end or a comment may be part of a string or of a dict that is kept as it stands, or where it would
-    begin with a name alone in its line.
+    None if a line end or comment may be part of a string or of a dict that is kept verbatim, or if the result would
+    begin with a name alone on its line.
     """
     kept: list[tuple[int, int]] | None = None
     # Where a quote is missing there are many, and the first shows that nothing can be joined.
@@ -149,9 +149,9 @@ def _name(mark: str) -> re.Pattern[str]:
 def record(
     match: re.Match[str], mark: str, piece: JoinedLine = WHOLE, *, has_tail: bool = True
 ) -> InstructionRecord | None:
-    """The record of a line that `patterns.op_line` has cut; None when the grammar must look at it.
+    """Returns the record of a line matched by `patterns.op_line`; None if the grammar must parse it.
 
-    Without its tail it is that of the line up to the closing parenthesis.
+    Without `has_tail`, the record ends at the closing parenthesis.
     """
     root, name, head, names, inner, tail = match.groups()
     if not has_tail:
@@ -177,9 +177,10 @@ def record(
 
 
 def lacks_comma(tail: str) -> int:
-    """Number of blanks in place of a missing comma before the first attribute of an op line that is otherwise right.
+    """Returns the number of blanks in place of a missing comma before the first attribute of an otherwise valid op
+    line.
 
-    0 for any other tail, also where a comment or a single quote may mean something else.
+    0 for any other text after the parentheses, and if a comment or a single quote makes it ambiguous.
     """
     match = _attribute_behind_blanks().match(tail)
     if match is None or "//" in tail or "/*" in tail or "'" in tail:
@@ -194,9 +195,9 @@ def _attribute_behind_blanks() -> re.Pattern[str]:
 
 
 def begun(text: str, start: int, end: int) -> ValidPrefix | None:
-    """Valid prefix of an op line at an offset, as far as it has the usual form, up to a comma or parenthesis.
+    """Returns the valid prefix of an op line of the usual form, up to a comma or parenthesis.
 
-    None if the grammar must look at its very beginning.
+    None if the grammar must parse it from its beginning.
     """
     match = _beginning().match(text, start, end)
     if match is None:

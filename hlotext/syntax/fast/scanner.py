@@ -51,7 +51,7 @@ tuple, like the next one: there are many.)"""
 
 
 class Checkpoint:
-    """A place in a body before which everything is right, and what had been read there of its computation and the module."""
+    """A position in a body up to which everything is valid, with the state of its computation and the module there."""
 
     __slots__ = (
         "_instructions",
@@ -75,7 +75,7 @@ class Checkpoint:
         self._pending = len(linker.pending)
 
     def restore(self, linker: Linker) -> bool:
-        """Forgets what was read since; False where that is not possible, since more came of it than lines."""
+        """Discards everything read since the checkpoint. Returns False if that is impossible."""
         scope, listed = self.scope, linker.module._computations
         instructions = scope.computation._instructions
         if (
@@ -103,11 +103,11 @@ LineForm = tuple[Callable[[str, int, int], Any], str]
 
 
 class UnsupportedFormError(Exception):
-    """The computation is not of the form that the fast reader reads."""
+    """Raised for a computation in a form that the fast reader does not support."""
 
 
 class Scanner:
-    """Reads the computations of one module."""
+    """Reads the computations of a module."""
 
     recover_head: Recover | None = None
     """Reads what the grammar cannot of the header before them."""
@@ -139,13 +139,13 @@ class Scanner:
         """The last odd line of the last computation, in a trial."""
 
     def new_linker(self, module: Module, reporter: Reporter, infer: Infer | None) -> Linker:
-        """Creates the linker that builds the nodes."""
+        """Returns the linker that builds the nodes."""
         return Linker(module, reporter, infer)
 
     # ---- computations
 
     def computations(self, position: int, end: int) -> int:
-        """Reads computations from an offset on, up to the next module or the end; gives the offset behind the last."""
+        """Reads computations from an offset up to the next module or the end. Returns the offset after the last one."""
         text, blank = self.text, patterns.blank().match
         while True:
             position = self._position = self._usual_computations(position, end)
@@ -179,9 +179,9 @@ class Scanner:
         return position
 
     def forget_last(self) -> int:
-        """Forgets the computation with the error that was raised, or before it; gives the offset where it begins.
+        """Discards the computation with the error that was raised. Returns the offset at which it begins.
 
-        What stands before is right, and somebody may read on from there.
+        Everything before it is valid, so that reading can continue there.
         """
         start, computations, pending = self.linker.mark
         if start < 0:
@@ -190,7 +190,7 @@ class Scanner:
         return start
 
     def last_point(self) -> Checkpoint | None:
-        """Where a trial failed, with all that was read of that line forgotten; None if that is not known."""
+        """Returns the checkpoint before the line at which a trial failed, restored; None if there is none."""
         point, self._point = self._point, None
         return point if point is not None and point.restore(self.linker) else None
 
@@ -221,7 +221,7 @@ class Scanner:
         return self._close(scope, *closing, result)
 
     def header(self, start: int, end: int) -> Header | None:
-        """The header of a computation that stands at an offset; None when the grammar must look at more than it."""
+        """Returns the header of a computation at an offset; None if the grammar must parse more than it."""
         match = self._header(self.text, start, end)
         if match is None:
             return self._odd_header(start, end)
@@ -307,7 +307,7 @@ class Scanner:
 
     @property
     def statements(self) -> Statements:
-        """Reader of statements in unusual form."""
+        """The reader of statements in unusual form."""
         if self._statements is None or self._statements.source is not self.source:
             self._statements = fast.statements.Statements(self.source)
         return self._statements
@@ -381,7 +381,7 @@ class Scanner:
             scope.computation._name_mark = None
 
     def closing(self, position: int, end: int) -> Closing | None:
-        """The end of a computation, if it stands at an offset in the form in which XLA writes it."""
+        """Returns the end of a computation if it is at this offset in XLA's form; else None."""
         match = self._closing(self.text, position, end)
         return (match.end(), match[1]) if match is not None else None
 

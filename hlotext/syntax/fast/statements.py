@@ -62,7 +62,7 @@ CALL = 200
 
 
 class Statements:
-    """Reads the odd statements of one text."""
+    """Reads the statements of a text that are in unusual form."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -82,9 +82,10 @@ class Statements:
     def read(
         self, start: int, end: int, is_counted: bool = False
     ) -> tuple[tuple[InstructionRecord, ...], ParseError | None]:
-        """The op lines that begin on the line at an offset, at least one where that is right; else why there is none.
+        """Returns the op lines that begin on the line at an offset, and the error that ends them; None if there is
+        none.
 
-        With `is_counted` that will hardly be asked for.
+        With `is_counted` the error is only counted, so its message may be incomplete.
         """
         if is_counted and _NO_OP_LINE.match(self._text, start, end) is not None:
             return (), self._unsaid(start, end)
@@ -146,7 +147,7 @@ class Statements:
         return records, failure
 
     def no_op_line(self, start: int, stop: int, end: int, is_counted: bool) -> ParseError:
-        """Why no op line begins with an attribute that stands at an offset."""
+        """Returns the error for an attribute at an offset at which no op line begins."""
         failure = None if is_counted else reading.reference.op_lines(self.source, start, stop)[1]
         return failure or self._unsaid(start, end)
 
@@ -184,7 +185,7 @@ class Statements:
         return bool(opened) and not any(map(self._is_body, opened))
 
     def goes_on_below(self, stop: int, end: int) -> bool:
-        """True if the text after a line can only belong to it."""
+        """True if the text after a line can only belong to the op line on it."""
         return self.is_continuation(self.skip(stop, end))
 
     def _joined(self, start: int, end: int, line_end: int) -> InstructionRecord | None:
@@ -266,7 +267,7 @@ class Statements:
     # ---- headers
 
     def header(self, start: int, end: int) -> reading.records.ComputationRecord | None:
-        """The header of a computation without its body, in whatever form; None if there is none."""
+        """Returns the header of a computation in any form, without its body; None if there is none."""
         if self.effort < 0 or _HEADER.match(self._text, start, end) is None:
             return None
         # A header is as long as the types of all parameters; what is read in vain is paid for.
@@ -287,7 +288,7 @@ class Statements:
     # ---- places
 
     def skip(self, position: int, end: int) -> int:
-        """The offset behind blanks and comments."""
+        """Returns the offset after blanks and comments."""
         text = self._text
         while True:
             if (match := _BLANKS.match(text, position, end)) is not None:
@@ -302,13 +303,13 @@ class Statements:
                 return position
 
     def module_end(self, position: int) -> int:
-        """Where the module ends in which an offset stands: at the next one's header, or with the text."""
+        """Returns the end of the module around an offset: the next module's header, or the end of the text."""
         if not self._module[0] <= position < self._module[1]:
             self._module = position, next_module(self._text, position)
         return self._module[1]
 
     def line_end(self, position: int, end: int) -> int:
-        """Where the line ends on which an offset stands."""
+        """Returns the end of the line at an offset."""
         if not self._has_returns:
             found = self._text.find("\n", position, end)  # takes a tenth of the time
             return end if found < 0 else found

@@ -69,7 +69,7 @@ _TEXT: tuple[tuple[str, str], ...] = (
 
 
 def guess_format(text: str) -> str:
-    """A few words for a text's kind, judged by its beginning; empty when nothing is recognised."""
+    """Returns the probable format of a text, judged by its beginning, in a few words; empty if unknown."""
     head = text[:4000]
     for beginning, kind in _BINARY:
         if head.startswith(beginning):

@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"[+\-]?[0-9.][0-9A-Za-z.+\-]*")
 
 
 def hint(place: ParseFailure) -> str:
-    """A guess, or the form that was expected; empty when there is neither."""
+    """Returns a guess at the mistake, or the expected form; empty if there is neither."""
     return _value(place) or _end(place) or _missing_sign(place) or _near(place) or form_of(place.within)
 
 
@@ -57,7 +57,7 @@ def _value(place: ParseFailure) -> str:
 
 
 def outside_computation(text: str, start: int) -> str:
-    """Advice for op lines at an offset that no computation encloses."""
+    """Returns advice for op lines outside of any computation."""
     if text[:start].strip():
         return "its computation's header is missing, or there is an extra `}` before it"
     if _LINE_OF_BRACE.search(text, start) is not None:

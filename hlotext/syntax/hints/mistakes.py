@@ -21,7 +21,7 @@ from hlotext.syntax.language.grammar import attribute_rule, attribute_rules, hea
 
 @attrs.frozen
 class Mistake:
-    """A mistake in words. Offsets refer to the source; help may be empty."""
+    """A description of a mistake. Offsets refer to the source; help may be empty."""
 
     message: str
     start: int
@@ -43,7 +43,7 @@ _SEPARATED_BY_BLANKS = {
 
 
 def describe(place: ParseFailure) -> Mistake:
-    """Describes the mistake at a position that cannot be read."""
+    """Describes the mistake at a position where parsing failed."""
     for recognise in _MISTAKES:
         finding = recognise(place)
         if finding is not None:

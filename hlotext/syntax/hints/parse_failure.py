@@ -17,7 +17,7 @@ CLOSERS = {"(": ")", "{": "}", "[": "]"}
 
 @attrs.frozen
 class ParseFailure:
-    """A place that the grammar cannot read."""
+    """A position where parsing failed."""
 
     text: str
     start: int
@@ -40,12 +40,12 @@ class ParseFailure:
 
     @property
     def after(self) -> int:
-        """The offset behind the word."""
+        """Offset after the word."""
         return self.start + len(self.word)
 
     @property
     def behind(self) -> int:
-        """The offset behind the last character before the word that is no blank."""
+        """Offset after the last non-blank character before the word."""
         end = self.start
         while end and self.text[end - 1] in " \t\r\n":
             end -= 1
@@ -53,18 +53,18 @@ class ParseFailure:
 
     @property
     def previous(self) -> str:
-        """The last character before the word that is no blank; empty at the beginning."""
+        """The last non-blank character before the word; empty if there is none."""
         return self.text[self.behind - 1 : self.behind] if self.behind else ""
 
     @property
     def line_start(self) -> int:
-        """Where the line begins; for a line that is long before the word, an offset near it."""
+        """Offset at which the line begins; in a long line, an offset near the word."""
         nearest = max(0, self.start - 200)
         return max(nearest, *(self.text.rfind(end, nearest, self.start) + 1 for end in "\r\n"))
 
     @property
     def is_line_end(self) -> bool:
-        """True if what was read ends with its line: the word begins a later one."""
+        """True if what was read ends with its line, so that the word is on a later one."""
         return _LINE_END.search(self.text, self.behind, self.start) is not None
 
     @property
@@ -84,21 +84,21 @@ class ParseFailure:
         )
 
     def follows(self, pattern: str) -> bool:
-        """True if something follows the word directly."""
+        """True if a pattern matches directly after the word."""
         return re.compile(pattern).match(self.text, self.after, self.limit) is not None
 
     @property
     def before(self) -> str:
-        """Text before the word on the same line, without trailing blanks; only its end on a long line."""
+        """Text before the word on the same line, without trailing blanks; only the end of it in a long line."""
         return self.text[self.line_start : self.start].rstrip(" \t")
 
     def precedes(self, pattern: str) -> bool:
-        """True if something precedes the word directly, on the same line."""
+        """True if a pattern matches directly before the word, on the same line."""
         return re.search(rf"(?:{pattern})\Z", self.text[self.line_start : self.start]) is not None
 
 
 def word_at(text: str, start: int, limit: int) -> str:
-    """The word or the single character at an offset, as far as the text is read."""
+    """Returns the word or single character at an offset."""
     match = _WORD.match(text, start, limit)
     return match[0] if match is not None else text[start : start + 1]
 
@@ -112,10 +112,10 @@ _CLOSING = {close: opening for opening, close in CLOSERS.items()}
 
 
 def unclosed(text: str, start: int, end: int) -> int | None:
-    """The bracket that is most likely the one that was not closed; None when all are.
+    """Returns the offset of the bracket that is most likely unclosed; None if all are closed.
 
-    A brace on a line of its own closes what another line's last character opened. Where it closes something in the middle of
-    a line instead, that is the culprit.
+    A brace on a line of its own closes a bracket at the end of a line. If instead it closes one in the middle of a
+    line, that bracket is taken to be unclosed.
     """
     stack: list[int] = []
     for match in _BRACKET.finditer(text, start, end):

@@ -22,12 +22,12 @@ _BLANKS = (" ", "\t", "\r", "\n")
 
 
 def is_module(text: str, start: int) -> bool:
-    """True if another module begins here; in the text of a recovery table the word is not the first on its line."""
+    """True if a module begins at an offset, which only the beginning of a line can."""
     return text.startswith("HloModule", start) and (not start or text[start - 1] in "\r\n")
 
 
 def next_module(text: str, start: int) -> int:
-    """Where the line of the next module's header begins; the end of the text when there is none."""
+    """Returns the offset of the next module's header line; the end of the text if there is none."""
     # Most texts hold one module and few capital letters: one character is found in a tenth of the time that a word takes,
     # and an expression takes ten times as long as that.
     found = start
@@ -50,9 +50,9 @@ def _begins_module(text: str, at: int) -> bool:
 
 
 def is_behind(text: str, start: int, end: int) -> bool:
-    """True if the text between computations and the next module belongs to no module.
+    """True if the text between the computations and the next module belongs to no module.
 
-    It does when it begins like a computation, or holds anything like an op line: that is an error then.
+    False, which makes it an error, if it begins like a computation or has anything like an op line.
     """
     return (
         not begins_computation(text, start, end)
@@ -61,7 +61,7 @@ def is_behind(text: str, start: int, end: int) -> bool:
 
 
 def begins_computation(text: str, start: int, end: int) -> bool:
-    """True if the text at an offset begins like a computation, even a broken one."""
+    """True if the text at an offset begins like a computation, even an invalid one."""
     return _COMPUTATION().match(text, start, end) is not None
 
 

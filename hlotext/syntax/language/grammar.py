@@ -28,9 +28,9 @@ def folder() -> str:
 
 
 def shipped(name: str) -> str:
-    """The path of a file that comes with hlotext: inside an installed package, or beside it in a source checkout.
+    """Returns the path of a file that comes with hlotext, from the installed package or the source checkout.
 
-    Raises FileNotFoundError.
+    Raises FileNotFoundError if it is missing.
     """
     for place in (_PACKAGE, os.path.dirname(_PACKAGE)):
         path = os.path.join(place, *name.split("/"))
@@ -40,7 +40,7 @@ def shipped(name: str) -> str:
 
 
 def files() -> list[str]:
-    """The paths of the grammar's files by name; joined in this order they are one grammar."""
+    """Returns the paths of the grammar's files by name; joined in this order they form one grammar."""
     return sorted(os.path.join(folder(), name) for name in os.listdir(folder()) if name.endswith(".lark"))
 
 
@@ -83,7 +83,7 @@ def terminals() -> dict[str, str]:
 
 
 def examples() -> Iterator[tuple[str, str]]:
-    """Every example line of the grammar with the name of the rule or terminal that it stands above."""
+    """Yields each example line of the grammar, with the name of its rule or terminal."""
     for path in files():
         waiting: list[str] = []
         for line in _read(path).splitlines():
@@ -96,7 +96,7 @@ def examples() -> Iterator[tuple[str, str]]:
 
 
 def names() -> list[str]:
-    """Names of all rules and terminals, in the order of the files."""
+    """Returns the names of all rules and terminals, in the order of the files."""
     return [match["name"] for match in _RULE().finditer(text())]
 
 
@@ -105,12 +105,12 @@ _HEADER = "_HEADER_ATTRIBUTE"
 
 
 def attribute_rule(name: str) -> str | None:
-    """The rule that reads an instruction attribute's value: `int_list` for `dimensions`; None for an unknown name."""
+    """Returns the rule for an instruction attribute's value: `int_list` for `dimensions`; None for an unknown name."""
     return attribute_rules().get(name)
 
 
 def header_attribute_rule(name: str) -> str | None:
-    """The rule that reads a header attribute's value: `integer` for `replica_count`; None for an unknown name."""
+    """Returns the rule for a header attribute's value: `integer` for `replica_count`; None for an unknown name."""
     return header_attribute_rules().get(name)
 
 

@@ -25,18 +25,18 @@ _SIMPLE = {
 
 
 def plain(inner: str) -> str | None:
-    """Content of a quoted string without escapes other than `\\'`; None otherwise.
+    """Returns the content of a quoted string without escapes other than `\'`; None if there are others.
 
-    XLA escapes those too, and the names that JAX gives to arguments are full of them.
+    XLA also escapes single quotes, which are frequent in JAX's argument names.
     """
     text = inner.replace("\\'", "'")
     return None if "\\" in text else text
 
 
 def unquote(quoted: str) -> str:
-    """The text of a quoted string, C escapes undone; bytes that are no UTF-8 become surrogates.
+    """Returns the text of a quoted string, with C escapes replaced; bytes that are not UTF-8 become surrogates.
 
-    Raises TermError for an escape that C does not know.
+    Raises TermError for an invalid escape.
     """
     inner = quoted[1:-1]
     if (text := plain(inner)) is not None:
@@ -64,9 +64,9 @@ def unquote(quoted: str) -> str:
 
 
 def integer(token: str) -> int:
-    """The value of an INT token as XLA stores it: signed 64 bits, larger unsigned ones wrapped.
+    """Returns the value of an INT token as XLA stores it: a signed 64-bit number; larger unsigned ones wrap around.
 
-    Raises TermError outside -2^63 ... 2^64-1.
+    Raises TermError outside of -2^63 ... 2^64-1.
     """
     # A limit on the digits first: Python's int() is quadratic in them, and refuses more than 4,300 with a ValueError.
     if len(token) > MAX_DIGITS or not -(2**63) <= (value := int(token)) < 2**64:
@@ -75,5 +75,5 @@ def integer(token: str) -> int:
 
 
 def bare(name: str) -> str:
-    """A name as it stands in the text, without `%` and without a colon glued to it."""
+    """Returns a name without `%` and without a trailing colon."""
     return name.removeprefix("%").removesuffix(":")

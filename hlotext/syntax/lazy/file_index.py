@@ -47,11 +47,11 @@ _CLOSING = re.compile(r"\n\}(?:, execution_thread=(\"[^\"\\\n]*\"))?(?=\n|\Z)")
 
 
 class UnfitFileError(Exception):
-    """The file is not of the form that can be read computation by computation."""
+    """Raised for a file that cannot be read computation by computation."""
 
 
 class Index:
-    """Finds the computations of one file, and puts them into its module."""
+    """Finds the computations of a file and adds them to its module, unread."""
 
     def __init__(
         self, text: FileText, module: Module, new: Callable[[str, Module, int], Computation]
@@ -67,7 +67,7 @@ class Index:
         """Computations that an async-start calls."""
 
     def make(self, *, strict: bool) -> list[Diagnostic]:
-        """Fills the module; gives notes on the header. Raises UnfitFileError."""
+        """Fills the module and returns notes on the header. Raises UnfitFileError."""
         module = self.module
         if self.text.read(0, min(9, len(self.text))) != b"HloModule":
             raise UnfitFileError

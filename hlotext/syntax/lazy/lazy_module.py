@@ -54,10 +54,10 @@ class _AloneError(Exception):
 
 
 class UnreadComputation(Computation):
-    """A computation that nobody has touched: what its lines say is not there yet.
+    """A computation whose lines have not been read yet.
 
-    Python asks `__getattr__` only for what is missing; when all is there, it becomes an ordinary `Computation`, so that
-    neither pays anything.
+    The first access to a missing attribute (`__getattr__`) reads it and makes it an ordinary `Computation`, so that
+    read computations have no overhead.
     """
 
     __slots__ = ()
@@ -125,7 +125,7 @@ class _Scanner(Scanner):
 
 
 class Reader:
-    """Opens one file, and reads the computations of its module one by one."""
+    """Keeps a file open and reads the computations of its module on demand."""
 
     def __init__(self, path: str, strict: bool, infer: Infer | None) -> None:
         self.text = FileText(path)
@@ -156,7 +156,7 @@ class Reader:
     # ---- opening
 
     def open(self) -> Module:
-        """The module, with none of its computations read. Raises UnfitFileError."""
+        """Returns the module, with all computations unread. Raises UnfitFileError."""
         with gc_control.gc_paused():
             notes = self._index.make(strict=self.strict)
         self._take_notes(notes, 0)
@@ -164,7 +164,7 @@ class Reader:
         return self.module
 
     def forget(self) -> None:
-        """Gives the memory of what was noted back, before the file is read as a whole."""
+        """Frees the index, before the file is read as a whole."""
         self._computations.clear()
         self.module._computations.clear()
         self.module._entry = None
@@ -172,14 +172,14 @@ class Reader:
     # ---- reading what is touched
 
     def fill(self, computation: Computation) -> None:
-        """Reads the lines of a computation. Raises HloSyntaxError, and does so again the next time."""
+        """Reads the lines of a computation. Raises HloSyntaxError if they are invalid, also on later calls."""
         with self._lock:
             if type(computation) is UnreadComputation:
                 with gc_control.gc_paused():
                     self._fill([computation])
 
     def read_all(self, computations: Iterable[Computation]) -> None:
-        """Reads computations. Raises HloSyntaxError."""
+        """Reads these computations. Raises HloSyntaxError if one is invalid."""
         for run in self._runs(tuple(computations)):
             self._fill_run(run)
             for computation in run:
@@ -284,7 +284,7 @@ class Reader:
     # ---- reading what is let go again
 
     def walk(self, computations: Iterable[Computation], only_callers: bool) -> Iterator[Computation]:
-        """See `Module.walk`."""
+        """Implements `Module.walk`."""
         me = threading.get_ident()
         with self._lock:
             self._walkers.append(me)
@@ -330,7 +330,7 @@ class Reader:
             self._passing_size = 0
 
     def defining(self, computations: Iterable[Computation], name: str) -> Iterator[Computation]:
-        """See `Source.defining`."""
+        """Implements `Source.defining`."""
         find = re.compile(rf"{re.escape(name)}\s*=").search
         for computation in tuple(computations):
             if type(computation) is not UnreadComputation or find(self._text_of(computation)) is not None:
@@ -340,7 +340,7 @@ class Reader:
         return self.text[computation._start : computation._end]
 
     def notes(self) -> list[Diagnostic]:
-        """Notes on unknown parts read so far, each once, in text order."""
+        """Returns the notes on unknown parts read so far, without duplicates, in text order."""
         return sorted(self._notes.values(), key=lambda note: note.span.start)[:MAX_DIAGNOSTICS]
 
     def _take_notes(self, notes: list[Diagnostic], offset: int) -> None:
@@ -425,12 +425,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def notes(module: Module) -> list[Diagnostic]:
-    """Notes on unknown parts of such a module read so far, in text order."""
+    """Returns the notes on unknown parts of a lazily read module found so far, in text order; none for other modules."""
     return module.source.reader.notes() if isinstance(module.source, LazySource) else []
 
 
 def load(path: str, *, strict: bool, infer: Infer | None) -> Module | None:
-    """The module of a file, read as it is touched; None for one that is to be read as a whole."""
+    """Returns the module of a file, read lazily; None if the file must be read as a whole."""
     try:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode) or not found.st_size or not hasattr(os, "pread"):

@@ -29,9 +29,9 @@ _SHOWN = frozenset({"frontend_attributes", "statistics"})
 def wrap(
     module: Module, start: Instruction, wrapped_opcode: str, names: set[str], others: Container[str] = ()
 ) -> Computation:
-    """Splits a sugared start: makes the computation behind it and leaves the start an `async-start` that calls it.
+    """Creates the wrapped computation of a sugared start, and makes the start an `async-start` that calls it.
 
-    `names` are those of other such computations, `others` those that the text has given so far.
+    `names` are the names of other such computations, `others` those of computations defined so far.
     """
     number = len(names)
     while (name := f"async_wrapped.{number}" if number else "async_wrapped") in names or name in others:
@@ -75,7 +75,7 @@ def _parameter(body: Computation, index: int, shape: Shape | None) -> Instructio
 
 
 def fit(body: Computation, result: Shape | None, taken: Sequence[Shape | None]) -> None:
-    """Gives a computation behind a short spelling these shapes (`UpdateAsyncWrappedComputation`)."""
+    """Sets the shapes of the wrapped computation of a sugared operation (`UpdateAsyncWrappedComputation`)."""
     root, parameters = body.root, body.parameters
     if root._form is not Form.IMPLICIT:
         return
@@ -95,7 +95,7 @@ def _differs(old: Shape | None, new: Shape | None) -> bool:
 
 
 def hand_in(later: Instruction) -> None:
-    """Gives the computation behind a short spelling the shapes that an update or a done of it says."""
+    """Sets the shapes of the wrapped computation from a sugared update or done."""
     body = later.async_wrapped_computation
     if body is None or not body._is_sugared or not body._instructions:
         return
@@ -111,10 +111,10 @@ def hand_in(later: Instruction) -> None:
 
 
 def pass_on(instruction: Instruction) -> None:
-    """Copies what an update or a done says of itself to the wrapped operation, as XLA's reader does.
+    """Copies attributes of an update or done to the wrapped operation, as XLA's parser does.
 
-    Only to one that was made from a short spelling. Frontend attributes and statistics stay away from a start that has
-    none: they would be printed there, although its line does not say so.
+    Only for an operation made from a sugared one. Frontend attributes and statistics are not copied if the start has
+    none, since they would then be printed on its line.
     """
     body = instruction.async_wrapped_computation
     if body is None or not body.is_sugared or not body._instructions:

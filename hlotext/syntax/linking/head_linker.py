@@ -23,7 +23,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
 
 
 def link_head(module: Module, reporter: Reporter, record: ModuleRecord) -> None:
-    """Takes over a header and its tables."""
+    """Sets a module's header and tables from their record."""
     module._name, module._header_end = record.name, record.header_end
     module._tables_start = record.tables_start
     places: dict[str, int] = {}

@@ -47,7 +47,7 @@ Infer = Callable[[Instruction], Shape]
 
 
 class Linker:
-    """Builds one module."""
+    """Builds the nodes of a module from records."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Linker:
     # ---- computations
 
     def begin(self, name: str, start: int, is_entry: bool, brace: int = -1) -> Scope:
-        """Opens a computation; its instructions follow."""
+        """Opens a computation, to which instructions are then added."""
         self.mark = start, len(self.module._computations), len(self.pending)
         computation = Computation(name, module=self.module, start=start, brace=brace)
         if (first := self.computations.get(name)) is not None:
@@ -91,7 +91,7 @@ class Linker:
         return Scope(computation)
 
     def add_computation(self, record: ComputationRecord) -> Computation:
-        """Links a whole computation."""
+        """Adds a whole computation."""
         scope = self.begin(record.name, record.start, record.is_entry, record.brace)
         scope.computation._end = record.end
         scope.computation._execution_thread = record.execution_thread
@@ -104,13 +104,13 @@ class Linker:
         return scope.computation
 
     def check_signature(self, computation: Computation, signature: SignatureRecord) -> None:
-        """The result that a header names must be what the root gives."""
+        """Checks that the result shape in a computation's header is compatible with its root."""
         blank = patterns.blank().match(self.reporter.source.text, signature.position)
         start = signature.position if blank is None else blank.end()
         module_checks.signature(self.reporter, computation, signature.result, start, signature.end)
 
     def forget(self, computations: int, pending: int) -> None:
-        """Forgets all computations but so many, and all pending attributes but so many."""
+        """Discards all computations and all pending references except the first ones, as many as given."""
         listed = self.module._computations
         for computation in listed[computations:]:
             self.taken.discard(computation.name)
@@ -122,7 +122,7 @@ class Linker:
         del self.pending[pending:]
 
     def add_partial(self, record: PartialRecord) -> None:
-        """Links what stands before a syntax error, since an error of another kind in there comes first."""
+        """Adds what precedes a syntax error, since any other error in it must be reported first."""
         if record.head is not None:
             from hlotext.syntax.linking.head_linker import link_head  # only errors and rare headers need it
 
@@ -137,7 +137,7 @@ class Linker:
                 self.add_instruction(scope, instruction)
 
     def finish(self, scope: Scope) -> None:
-        """Closes a computation."""
+        """Closes a computation and checks it."""
         computation = scope.computation
         if not computation._instructions and not scope.is_unclosed:
             what = f"computation {computation.name}" if computation.name else "this computation"
@@ -149,7 +149,7 @@ class Linker:
     # ---- instructions
 
     def add_instruction(self, scope: Scope, record: InstructionRecord) -> Instruction:
-        """Links one op line into the computation."""
+        """Adds the instruction of an op line to a computation."""
         operation = record.operation
         if operation.shape is not None:
             note_unknown_types(self.reporter, operation.shape, record.start)
@@ -176,7 +176,7 @@ class Linker:
     def add_bad(
         self, scope: Scope, start: int, end: int, name: str, shape: Shape | None, is_root: bool
     ) -> BadInstruction:
-        """Puts lines that cannot be read into the computation, so that their text and their name are not lost."""
+        """Adds a placeholder for invalid lines to a computation, which keeps their text and name."""
         text = self.reporter.source.text[start:end].rstrip()
         bad = BadInstruction(
             name,
@@ -203,7 +203,7 @@ class Linker:
         position: int,
         places: dict[str, int],
     ) -> None:
-        """Turns the short spelling of an asynchronous operation into the plain one."""
+        """Replaces a sugared asynchronous instruction by the generic form."""
         plain, wrapped = short[0].name, short[1].name
         if plain == "async-start":
             inner = {
@@ -248,7 +248,7 @@ class Linker:
                 return  # an earlier line
 
     def define(self, scope: Scope, instruction: Instruction, is_root: bool) -> None:
-        """Puts an instruction at the end of its computation and makes its name known."""
+        """Appends an instruction to its computation and registers its name."""
         computation = scope.computation
         first = scope.defined.get(instruction.name)
         if first is not None and first._form is Form.COMPACT:
@@ -269,7 +269,7 @@ class Linker:
             computation._root = instruction
 
     def attributes(self, scope: Scope, record: InstructionRecord) -> dict[str, Any]:
-        """The attributes as a dict; a repeated one is an error."""
+        """Returns the attributes as a dict. Reports duplicates."""
         values: dict[str, Any] = {}
         places: dict[str, int] = {}
         for attribute in record.attributes:
@@ -282,7 +282,7 @@ class Linker:
         return values
 
     def set_argument(self, instruction: Instruction, operation: OperationRecord) -> bool:
-        """Reads what stands in the parentheses of `parameter` and `constant`; False where that is impossible."""
+        """Sets the number of a `parameter` or value of a `constant`. Returns False if it is invalid."""
         if operation.opcode == "parameter":
             instruction._argument = operation.argument
         elif operation.opcode == "constant":
@@ -303,7 +303,7 @@ class Linker:
         return tuple(self.operand(scope, operand) for operand in operation.operands)
 
     def operand(self, scope: Scope, record: OperandRecord) -> Instruction:
-        """The instruction that an operand stands for, made where the operand makes one."""
+        """Returns the instruction of an operand, which is created if the operand is a nested operation."""
         if record.operation is not None:
             return self.nested(scope, record)
         if record.name is None:
@@ -318,7 +318,7 @@ class Linker:
         return found
 
     def nested(self, scope: Scope, record: OperandRecord) -> Instruction:
-        """An operation written in place becomes an instruction of its own, named as XLA names it."""
+        """Creates an instruction for a nested operation, with the name that XLA gives it."""
         operation = record.operation
         assert operation is not None
         operands = self.operands(scope, operation)
@@ -333,7 +333,7 @@ class Linker:
         return nested
 
     def element(self, scope: Scope, operand: Instruction, index: int, position: int) -> Instruction:
-        """The get-tuple-element that `%t#index` stands for, one for each element."""
+        """Returns the get-tuple-element for `%t#index`, one for each element."""
         if scope.elements is None:
             scope.elements = {}
         found = scope.elements.get((operand, index))
@@ -356,7 +356,7 @@ class Linker:
         return element
 
     def unknown_operand(self, scope: Scope, record: OperandRecord) -> Instruction:
-        """An operand that nothing defines: a parameter in a pasted op line, else an error."""
+        """Handles an undefined operand: creates a parameter in a pasted op line, else reports an error."""
         name = record.name
         if not scope.takes_unknown:
             if name is None:
@@ -384,7 +384,7 @@ class Linker:
         return missing
 
     def fill_shape(self, instruction: Instruction, position: int) -> None:
-        """Infers an omitted result shape."""
+        """Infers an omitted result shape. Reports an error if that is impossible."""
         if instruction._head.shape is not None or instruction.opcode == "constant":
             return
         if any(isinstance(operand, BadInstruction) for operand in instruction._operands):
@@ -408,7 +408,9 @@ class Linker:
     # ---- references
 
     def resolve(self, scope: Scope, instruction: Instruction, places: dict[str, int]) -> None:
-        """Replaces the references among an instruction's attributes by nodes; unknown computations wait for the end."""
+        """Replaces the references in an instruction's attributes by nodes. Computations defined later are resolved at
+        the end.
+        """
         for name, value in instruction._attributes.items():
             kind = type(value)
             if kind is reading.records.ComputationReference or kind is reading.records.InlineBody:
@@ -424,7 +426,7 @@ class Linker:
                 checks.raw_value(self.reporter, instruction, name, value, places)
 
     def computation(self, scope: Scope, instruction: Instruction, name: str, value: Any) -> Any:
-        """The computation that a reference names, or the reference itself for now when it comes later."""
+        """Returns the computation that a reference names, or the reference itself if it is not defined yet."""
         if type(value) is reading.records.InlineBody:
             return self.inline(scope, value)
         found = self.computations.get(value.name)
@@ -436,7 +438,7 @@ class Linker:
     def predecessors(
         self, scope: Scope, references: tuple[InstructionReference, ...]
     ) -> tuple[Instruction | LeftOut, ...]:
-        """The instructions that control-predecessors names, each once, and names that a compact text leaves out."""
+        """Returns the control predecessors without duplicates, as instructions, or as names that a compact text omits."""
         found: dict[Instruction | LeftOut, None] = {}
         for reference in references:
             predecessor = scope.defined.get(reference.name)
@@ -456,7 +458,7 @@ class Linker:
         return tuple(found)
 
     def inline(self, scope: Scope, body: InlineBody) -> Computation:
-        """A body written in place of a name; it sees only its own instructions."""
+        """Returns the computation of an inline body, which cannot refer to instructions around it."""
         computation = Computation(
             "", module=self.module, is_inline=True, start=body.position, brace=body.position
         )

@@ -9,7 +9,7 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 
 
 class Scope:
-    """One computation while it is read."""
+    """State of a computation while it is read."""
 
     # A plain class, since one is made for every computation; what few of them need stands here.
     outer: Scope | None = None
@@ -39,7 +39,7 @@ class Scope:
         """The numbers of the parameters met so far."""
 
     def line_before(self, text: str, position: int) -> int:
-        """Number of the line, counted from the computation's brace, whose end is at an offset."""
+        """Returns the number of lines from the computation's brace to an offset."""
         known = self.position if self.position >= 0 else max(self.computation._brace, 0)
         if position >= known:
             self.line += text.count("\n", known, position)
@@ -49,12 +49,12 @@ class Scope:
         return self.line
 
     def make_way(self, element: Instruction) -> None:
-        """Gives another name to an element that was written behind its operand's, where a line bears the name made for it."""
+        """Renames an element that was created for `%t#0`, because an op line has its name."""
         element._name = self.unique(element._name)
         self.defined[element._name] = element
 
     def make_ways(self) -> bool:
-        """Does so for all of them, where lines have taken their names; whether every name stands once then."""
+        """Renames all such elements whose names op lines have. Returns True if all names are then unique."""
         found: dict[str, Instruction] = {}
         for instruction in self.computation._instructions:
             first = found.setdefault(instruction._name, instruction)
@@ -64,7 +64,7 @@ class Scope:
         return len(self.defined) == len(self.computation._instructions)
 
     def unique(self, name: str) -> str:
-        """That name, or the first of `name.1`, `name.2` ... that is free."""
+        """Returns the name, or the first of `name.1`, `name.2`, ... that is free."""
         if name not in self.defined:
             return name
         if self.numbers is None:

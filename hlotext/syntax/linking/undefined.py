@@ -27,7 +27,7 @@ _NAME_CHARACTER = lazy_regex(r"[\w.\-%]")
 
 
 class Undefined:
-    """Says that a name is not defined. Looks through the text once, when the first such name is met."""
+    """Reports undefined names. Searches the text once, for the first such name."""
 
     def __init__(self, reporter: Reporter) -> None:
         self.reporter = reporter
@@ -43,7 +43,7 @@ class Undefined:
         """End of a computation, and whether it writes elements of tuples as operand paths."""
 
     def instruction(self, code: str, what: str, name: str, position: int, known: Collection[str]) -> None:
-        """Reports an instruction that is named at an offset, but not defined before it."""
+        """Reports an instruction that is used at an offset, but not defined before it."""
         self.reporter.end_trial()
         if self.reporter.is_full:
             self.reporter.leave_out()
@@ -64,7 +64,9 @@ class Undefined:
         )
 
     def is_left_out(self, name: str, position: int) -> bool:
-        """True if no line defines a name and its computation is compact: elements that others wait for are omitted there."""
+        """True if no line defines a name and its computation is compact, in which elements that are control
+        predecessors are omitted.
+        """
         if self._places_of(name):
             return False
         end = self._end_of_body(position)
@@ -118,7 +120,7 @@ class Undefined:
 
 
 def note_unknown_types(reporter: Reporter, shape: Shape, start: int) -> None:
-    """A note for each element type in a shape that this release does not know; the shape stands behind an offset."""
+    """Adds a note for each unknown element type in a shape that is written after an offset."""
     if not shape.tuple_shapes and shape.element_type.kind is not TypeKind.UNKNOWN:
         return  # as nearly always
     for _, leaf in shape.leaves():

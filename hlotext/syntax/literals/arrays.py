@@ -33,7 +33,7 @@ _WIDE = re.compile(rb"(?<![0-9.eE+\-])-?[0-9]{19}")
 
 
 def read(text: str, shape: Shape) -> Literal | None:
-    """The literal of that text if it is an array as XLA prints it; None for everything else."""
+    """Parses an array literal in XLA's printed form; None for any other text."""
     if shape.is_buffer:
         shape = shape.tuple_shapes[0]
     type_ = shape.element_type

@@ -20,7 +20,7 @@ _TRUTH = {"true": 1, "false": 0}
 
 
 class BadValueError(Exception):
-    """A word that is no value of the type. `number` counts the words from 0."""
+    """Raised for a word that is not a value of the type. `number` is its index among the words."""
 
     def __init__(self, number: int, message: str) -> None:
         super().__init__(message)
@@ -29,9 +29,9 @@ class BadValueError(Exception):
 
 
 def convert(words: list[str], element_type: ElementType) -> np.ndarray[Any, Any]:
-    """The values of numbers as a literal writes them; of a complex type, the words of both parts in turn.
+    """Converts the words of a literal to values; complex values have two words, for real and imaginary part.
 
-    Raises BadValueError for a word that is not a number, is of the wrong kind, or is out of the type's range.
+    Raises BadValueError for a word that is not a number, of the wrong kind, or out of range.
     """
     import numpy as np
 
@@ -68,9 +68,9 @@ def _integer(word: str, number: int) -> int:
 
 
 def narrow_integers(values: np.ndarray[Any, Any], element_type: ElementType) -> np.ndarray[Any, Any]:
-    """64-bit integers as `pred` or as an integer type. Raises BadValueError if one is out of range.
+    """Converts 64-bit integers to `pred` or an integer type. Raises BadValueError if one is out of range.
 
-    A negative number is a `u64`, wrapped, as XLA's reader takes it; a narrower unsigned type refuses it.
+    As in XLA's parser, a negative number wraps around as `u64`, and is out of range for a narrower unsigned type.
     """
     import numpy as np
 
@@ -140,7 +140,9 @@ def _nan(word: str, number: int, element_type: ElementType) -> int:
 
 
 def narrow_doubles(values: np.ndarray[Any, Any], element_type: ElementType) -> np.ndarray[Any, Any]:
-    """Doubles as a float type. Raises BadValueError if a finite one is out of range even when rounded."""
+    """Converts doubles to a floating-point type. Raises BadValueError if a finite one is out of range even when
+    rounded.
+    """
     import numpy as np
 
     result = numbers.narrow(values, element_type)

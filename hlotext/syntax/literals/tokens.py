@@ -31,13 +31,13 @@ def _token() -> re.Pattern[str]:
 
 @attrs.frozen
 class LiteralTokens:
-    """The words of a literal's text, commas and braces included, and where each starts."""
+    """The words of a literal, including commas and braces, and their offsets."""
 
     words: list[str]
     positions: list[int]
 
     def position(self, number: int) -> int:
-        """Where that word starts; the end of the last one for a number beyond it."""
+        """Returns the offset of a word; for a number beyond the last word, the end of the last one."""
         if number < len(self.words):
             return self.positions[number]
         return self.positions[-1] + len(self.words[-1]) if self.words else 0
@@ -62,7 +62,7 @@ def _no_token(text: str, match: re.Match[str]) -> str:
 
 
 def literal_from_tokens(tokens: LiteralTokens, shape: Shape) -> Literal:
-    """The literal that these words give for a shape. Raises TermError at the word that does not fit."""
+    """Returns the literal of a shape with these words. Raises TermError at a word that does not fit."""
     reader = _Reader(tokens)
     literal = reader.literal(shape)
     if reader.place < len(tokens.words):

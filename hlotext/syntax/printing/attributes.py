@@ -32,7 +32,7 @@ MAX_NESTED_RATIO = 100
 
 
 class AttributePrinter(abc.ABC):
-    """Prints attributes with one set of options."""
+    """Prints attributes with given options."""
 
     def __init__(self, options: PrintOptions) -> None:
         self.options = options
@@ -49,10 +49,10 @@ class AttributePrinter(abc.ABC):
     def computation(
         self, computation: Computation, indent: int = 0, is_entry: bool = False, nested: bool = False
     ) -> str:
-        """A computation's text; `nested` inside an op line."""
+        """Returns a computation's text; `nested` is inside an op line."""
 
     def name(self, name: str) -> str:
-        """A name as these options print it."""
+        """Returns a name as these options print it."""
         if not self.options.print_ids:
             name = name.split(".", 1)[0]
         return f"{self.percent}{name}"
@@ -64,7 +64,7 @@ class AttributePrinter(abc.ABC):
         indent: int,
         wrapped: Instruction | None,
     ) -> list[str]:
-        """Every attribute as `name=value`, in XLA's order."""
+        """Returns all attributes as `name=value`, in XLA's order."""
         row = opcodes.opcode(instruction._head.opcode)
         if row is None:
             return [
@@ -139,7 +139,7 @@ class AttributePrinter(abc.ABC):
         return text
 
     def value(self, instruction: Instruction, name: str, value: Any) -> str:
-        """The text of a value that is no reference."""
+        """Returns the text of a value that is not a reference."""
         try:
             key = name, value
             text = self._values.get(key)
@@ -246,7 +246,7 @@ class AttributePrinter(abc.ABC):
         return own + inner._common(row, wrapped, names, self.hidden_of_wrapped(start))
 
     def hidden_of_wrapped(self, start: Instruction) -> frozenset[str]:
-        """The common attributes of the wrapped operation that the short spelling of its start leaves out."""
+        """Returns the common attributes of the wrapped operation that the sugared form of its start omits."""
         return _HIDDEN_OF_WRAPPED
 
     def _common(
@@ -295,7 +295,7 @@ class AttributePrinter(abc.ABC):
         return self._use(use, instruction)
 
     def names_left_out(self, instruction: Instruction) -> bool:
-        """True if control predecessors that a compact text omits are named: a full text would define them."""
+        """True if control predecessors that a compact text omits are referenced; a full text defines them."""
         computation = instruction._computation
         return self.options.compact_gte and computation is not None and is_compact(computation)
 
@@ -311,7 +311,7 @@ class AttributePrinter(abc.ABC):
 
 
 def is_compact(computation: Computation) -> bool:
-    """True if the compact form writes an operand of a computation after its tuple's name."""
+    """True if the compact form writes `%t#0` for an operand of the computation."""
     return any(operand._head.opcode == "get-tuple-element" for i in computation for operand in i._operands)
 
 

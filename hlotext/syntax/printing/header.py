@@ -19,7 +19,7 @@ _ENTRY_LINE = re.compile(r"(?m)^(?=[^\n{}])")
 
 
 def header_text(module: Module, options: PrintOptions) -> str:
-    """The line `HloModule NAME, ...`, without its line end."""
+    """Returns the line `HloModule NAME, ...`, without line end."""
     values = dict(module._attributes)
     if "entry_computation_layout" not in values and module.computations:
         values["entry_computation_layout"] = inferred_layout(module)
@@ -45,10 +45,10 @@ def header_text(module: Module, options: PrintOptions) -> str:
 
 
 def inferred_layout(module: Module) -> ComputationLayout:
-    """The entry's layout as XLA takes it from the parameters and the root where the header says nothing.
+    """Returns the entry's layout as XLA infers it from the parameters and the root if the header has none.
 
-    Their dimensions are in descending order where the header has one of the attributes that make XLA's reader set a
-    configuration of its own (`HloParserImpl::ParseHloModule`): it is made before the layouts are taken.
+    Layouts are descending if the header has one of the attributes for which XLA's parser creates a configuration of its
+    own (`HloParserImpl::ParseHloModule`) before layouts are assigned.
     """
     entry, header = module.entry, module._attributes
     is_own = header.get("alias_passthrough_params") is True or any(
@@ -76,7 +76,7 @@ def _descending(shape: Shape) -> Shape:
 
 
 def stack_frame_tables(index: StackFrameIndex) -> str:
-    """The four tables; the text ends with the blank line that follows the last one."""
+    """Returns the text of the four stack-frame tables, with the blank line after the last one."""
     sections = (
         ("FileNames", [quote(name) for name in index.file_names]),
         ("FunctionNames", [quote(name) for name in index.function_names]),

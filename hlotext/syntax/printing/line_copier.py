@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class LineCopier:
-    """Copies the lines of one module for one printer."""
+    """Copies unchanged lines of a module for a printer."""
 
     def __init__(self, printer: TextPrinter) -> None:
         options = printer.options
@@ -59,7 +59,7 @@ class LineCopier:
         """The module's shapes as headers show them, by id."""
 
     def learn(self, module: Module) -> None:
-        """Finds out which parts of a module's lines are written as the printer writes them."""
+        """Determines which parts of a module's lines are written as the printer writes them."""
         if not self.can_copy:
             return
         module.materialize()  # parts become known as computations are read
@@ -97,16 +97,15 @@ class LineCopier:
         return "".join([f", {attribute}" for attribute in found])
 
     def opcodes(self, module: Module) -> Iterable[str]:
-        """All opcodes of a module; where its lines are made of known parts, without a look at each line."""
+        """Returns the opcodes of a module, without visiting each line if the lines consist of known parts."""
         if not module.is_modified and all(map(_parts_of, module._computations)):
             return {part[1] for part in module._parts}
         return map(_opcode_of, module.instructions())
 
     def runs(self, module: Module, hidden: Container[Computation]) -> dict[Computation, int]:
-        """Computations that follow each other in the source and are, to the letter, what the printer writes.
+        """Returns runs of computations that can be copied from the source verbatim.
 
-        For the first of each run the offset at which the last ends, for the others 0. All that is asked of one stands in
-        this loop: a module has thousands of them, most of a few lines.
+        The value is the end offset of the run for its first computation, and 0 for the others.
         """
         found: dict[Computation, int] = {}
         if self._odd is None or not self.printer.options.print_program_shape or module._source is None:
@@ -154,7 +153,7 @@ class LineCopier:
         return found
 
     def body(self, computation: Computation) -> str | None:
-        """The lines of a computation, each with the line end before it; None when nothing can be copied."""
+        """Returns the lines of a computation, each with the line end before it; None if none can be copied."""
         module = computation.module
         if (
             not self._copied

@@ -23,7 +23,10 @@ from hlotext.syntax.printing.xla_styles import TextPrinter, signature
 
 
 def source_text(module: Module) -> str:
-    """The module's text. A module that was not read is printed by XLA's default options, with all constants."""
+    """Returns a module's text in the style of its source.
+
+    A module without source is printed with XLA's default options and all constants.
+    """
     source = module.source
     if source is None:
         return _whole(module)
@@ -328,7 +331,7 @@ class _Copier:
 
 
 def unmarked_root(computation: Computation, source: str) -> Instruction | None:
-    """The root that the source does not call so, where it is no longer the last instruction and has a line of its own."""
+    """Returns the root if the source does not mark it with ROOT and it is no longer the last instruction; else None."""
     root = computation._root
     if (
         root is None
@@ -369,7 +372,7 @@ _is_sugared, _start = operator.attrgetter("_is_sugared"), operator.attrgetter("_
 
 @attrs.frozen
 class Style:
-    """Style of a text, for lines of it that are printed again."""
+    """Style of a source, for lines that are printed anew."""
 
     options: PrintOptions
     line_start: str
@@ -377,7 +380,7 @@ class Style:
 
     @classmethod
     def of(cls, module: Module, text: str) -> Style:
-        """The style of a module's source, judged by its first lines."""
+        """Returns the style of a module's source, judged by its first lines."""
         first = next((i for i in module.instructions() if i._start >= 0 and i.form is Form.LINE), None)
         used = next((i for i in module.instructions() if i._start >= 0 and i.operands), None)
         line = text[first._start : first._end].removeprefix("ROOT ") if first is not None else "%"
@@ -404,12 +407,12 @@ class Style:
         )
 
     def marks_root(self, instruction: Instruction, source: str) -> bool:
-        """True if ROOT is to be written; text without the word has the root last."""
+        """True if ROOT is to be written; in a text without the word, the root is last."""
         computation = instruction.computation
         return instruction._start < 0 or computation is None or computation._root is not None
 
     def computation_header(self, computation: Computation) -> str:
-        """The header of a computation up to its brace."""
+        """Returns the header of a computation up to its brace."""
         entry = "ENTRY " if computation.is_entry else ""
         name = _SourceLine(self.options).name(computation.name)
         nodes = (*computation.parameters, computation.root)
@@ -418,7 +421,7 @@ class Style:
         return f"{entry}{name} {shapes}"
 
     def new_computation(self, computation: Computation) -> str:
-        """A whole computation that was not read."""
+        """Returns the text of a computation that is not in the source."""
         return _SourceLine(self.options).computation(computation, is_entry=computation.is_entry)
 
 
@@ -460,7 +463,7 @@ class _SourceLine(TextPrinter):
 
 
 def computation_text(computation: Computation) -> str:
-    """A computation as it stands in its module's text."""
+    """Returns the text of a computation as in its module's text."""
     module = computation.module
     source = module.source if module is not None else None
     if module is None or source is None or computation._start < 0:
@@ -476,10 +479,9 @@ def computation_text(computation: Computation) -> str:
 
 
 def op_lines(computation: Computation) -> str:
-    """A text of which line 1, 2 and so on are the op lines of a computation, but for blanks around and inside them.
+    """Returns a text whose lines 1, 2, ... are the op lines of a computation, up to blanks.
 
-    Where the computation was not edited it is cut from the source, so that what stands before and behind these lines has no
-    meaning.
+    For an unedited computation this is a part of the source, whose text before and after these lines has no meaning.
     """
     source = computation.module.source if computation.module is not None else None
     instructions = computation.instructions
@@ -494,7 +496,7 @@ def op_lines(computation: Computation) -> str:
 
 
 def instruction_text(instruction: Instruction) -> str:
-    """An op line as it stands in its module's text, without its indentation."""
+    """Returns an op line as in its module's text, without indentation."""
     computation = instruction.computation
     module = computation.module if computation is not None else None
     source = module.source if module is not None else None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 
 class Splices:
-    """Slices of a source, joined where they follow each other, and new text between them.
+    """Builds a text from slices of a source and new text; adjacent slices are merged.
 
-    New text that stands next in the source too is part of the slice, so a text that turns out to be the source is not copied.
+    New text that equals the following source text extends the slice, so that a text that turns out to be the source is
+    not copied.
     """
 
     def __init__(self, source: str, start: int = 0) -> None:
@@ -33,7 +34,7 @@ class Splices:
         self._pieces.append(text)
 
     def text(self) -> str:
-        """Everything so far."""
+        """Returns the text built so far."""
         self._flush()
         if not self._head:
             return "".join(self._pieces)

@@ -21,7 +21,7 @@ _ASYNC = traits.GENERIC_ASYNC
 
 
 class TextPrinter(AttributePrinter):
-    """Prints one module, or parts of it, with one set of options."""
+    """Prints a module, or parts of it, with given options."""
 
     def __init__(self, options: PrintOptions) -> None:
         super().__init__(options)
@@ -31,7 +31,9 @@ class TextPrinter(AttributePrinter):
     # ---- names
 
     def names(self, computation: Computation) -> Names:
-        """Names of the instructions of a computation: their own, or `tmp_N` in print order."""
+        """Returns a function from instructions of a computation to their printed names: their own, or `tmp_N` in print
+        order.
+        """
         if not self.options.canonicalize_instruction_names:
             return lambda instruction: self.name(instruction._name)
         numbers: dict[Instruction, int] = {}
@@ -40,7 +42,7 @@ class TextPrinter(AttributePrinter):
     # ---- modules and computations
 
     def module(self, module: Module) -> str:
-        """The whole module."""
+        """Returns the text of the module."""
         tab = "  " * self.options.indent_amount
         out = Splices(module.source.text if module.source is not None else "")
         out.add(f"{tab}{header_text(module, self.options)}")
@@ -82,7 +84,7 @@ class TextPrinter(AttributePrinter):
     def computation(
         self, computation: Computation, indent: int = 0, is_entry: bool = False, nested: bool = False
     ) -> str:
-        """One computation, without a line end behind its closing brace."""
+        """Returns the text of a computation, without line end after its closing brace."""
         options = self.options
         tab = "  " * indent
         head = tab + ("ENTRY " if is_entry and not nested else "")
@@ -111,7 +113,7 @@ class TextPrinter(AttributePrinter):
         return "\n".join(lines) + self.closing(computation, tab)
 
     def closing(self, computation: Computation, tab: str) -> str:
-        """The end of a computation, with the line end before its brace."""
+        """Returns the end of a computation, with the line end before its brace."""
         options = self.options
         end = f"\n{tab}}}"
         config = computation._backend_config
@@ -128,7 +130,7 @@ class TextPrinter(AttributePrinter):
     # ---- instructions
 
     def instruction(self, instruction: Instruction, names: Names, indent: int = 0) -> str:
-        """One op line, without its indentation and without `ROOT`."""
+        """Returns an op line, without indentation and `ROOT`."""
         options = self.options
         # XLA numbers the canonical names when it prints them: the operands' first, then the line's own would be wrong;
         # it asks for the line's own name first.
@@ -148,11 +150,11 @@ class TextPrinter(AttributePrinter):
         return f"{text}, {', '.join(attributes)}" if attributes else text
 
     def sugared(self, instruction: Instruction) -> Instruction | None:
-        """The operation that an asynchronous instruction wraps, if it is to be printed in the short spelling."""
+        """Returns the operation wrapped by an asynchronous instruction if that is printed in sugared form; else None."""
         return sugared(instruction)
 
     def shape(self, shape: Shape) -> str:
-        """A result's or an operand's shape."""
+        """Returns the text of a result or operand shape."""
         # By identity: equal texts share one shape, and its hash would cost as much as its text.
         text = self._shapes.get(id(shape))
         if text is None:
@@ -162,7 +164,7 @@ class TextPrinter(AttributePrinter):
         return text
 
     def argument(self, instruction: Instruction, names: Names) -> str:
-        """Text in the parentheses."""
+        """Returns the text in an op line's parentheses."""
         options = self.options
         if instruction._head.opcode == "parameter":
             return str(instruction.parameter_number) if options.print_parameter_number else ""
@@ -180,13 +182,13 @@ class TextPrinter(AttributePrinter):
         return ", ".join(texts)
 
     def literal(self, literal: Literal) -> str:
-        """The value of a constant, as far as the options want it."""
+        """Returns the value of a constant, as far as the options print it."""
         if self.options.print_only_essential_constants:
             return literal.essential_text()
         return literal.to_text() if self.options.print_large_constants else literal.abbreviated_text()
 
     def operand(self, operand: Instruction, names: Names) -> str:
-        """One operand: its shape and its name, as far as the options want them."""
+        """Returns shape and name of an operand, as far as the options print them."""
         options = self.options
         parts = []
         if options.print_operand_shape and operand._head.shape is not None:
@@ -210,9 +212,9 @@ def _is_element(instruction: Instruction) -> bool:
 
 
 def signature(computation: Computation, with_ids: bool = True) -> str:
-    """Parameters and result as a computation's header shows them: `(p: f32[2]) -> f32[2]`.
+    """Returns parameters and result as in a computation's header: `(p: f32[2]) -> f32[2]`.
 
-    Names are cut at their first point unless `with_ids`.
+    Without `with_ids` names end at their first period.
     """
     parameters = ", ".join(
         [
@@ -225,7 +227,7 @@ def signature(computation: Computation, with_ids: bool = True) -> str:
 
 
 def inline_titles(module: Module) -> dict[Computation, str]:
-    """Names for the bodies written in place of a name, as XLA makes them up: `_`, `_.1`, `_.2` ..."""
+    """Returns the names of inline bodies as XLA generates them: `_`, `_.1`, `_.2`, ..."""
     titles: dict[Computation, str] = {}
     if not any(computation._is_inline for computation in module.computations):
         return titles
@@ -245,9 +247,9 @@ def _plain(shape: Shape | None) -> str:
 
 
 def sugared(instruction: Instruction) -> Instruction | None:
-    """The operation that an asynchronous instruction wraps, where XLA's short spelling says it all; else None.
+    """Returns the operation wrapped by an asynchronous instruction if the sugared form can express it; else None.
 
-    That is where the wrapped computation holds nothing but its parameters and its root.
+    It can if the wrapped computation consists of parameters and the root.
     """
     body = instruction.async_wrapped_computation
     if body is None or not body._instructions:
@@ -261,7 +263,7 @@ def sugared(instruction: Instruction) -> Instruction | None:
 
 
 def canonical_order(module: Module) -> list[Computation]:
-    """The computations in an order that follows from the calls alone."""
+    """Returns the computations in post order, determined by calls only."""
     called = {callee for i in module.instructions() for callee in i.called_computations}
     return post_order(c for c in module.computations if c not in called)
 

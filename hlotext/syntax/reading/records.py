@@ -17,7 +17,7 @@ from hlotext.syntax.language.boundaries import is_behind
 
 @attrs.frozen(eq=False, repr=False)
 class ComputationReference:
-    """A computation named in an attribute: `to_apply=%add`."""
+    """A reference to a computation in an attribute: `to_apply=%add`."""
 
     name: str
     """Without `%`."""
@@ -26,7 +26,7 @@ class ComputationReference:
 
 @attrs.frozen(eq=False, repr=False)
 class InstructionReference:
-    """An instruction named in an attribute: `control-predecessors={%a}`."""
+    """A reference to an instruction in an attribute: `control-predecessors={%a}`."""
 
     name: str
     """Without `%`."""
@@ -35,7 +35,7 @@ class InstructionReference:
 
 @attrs.frozen(eq=False, repr=False)
 class ParsedAttribute:
-    """One attribute of an op line or of the module header."""
+    """An attribute of an op line or of the module header."""
 
     name: str
     """As it stands in the text, without `=`; the known name for the spelling of another release."""
@@ -46,7 +46,7 @@ class ParsedAttribute:
 
 @attrs.frozen(eq=False, repr=False)
 class OperandRecord:
-    """One operand: a name, an operation written in place, or only a shape."""
+    """An operand: a name, a nested operation, or only a shape."""
 
     shape: Shape | None
     """The shape written before it; None when absent."""
@@ -61,7 +61,7 @@ class OperandRecord:
 
 @attrs.frozen(eq=False, repr=False)
 class OperationRecord:
-    """Opcode and what stands in its parentheses."""
+    """Opcode and argument or operands of an op line."""
 
     opcode: str
     operands: tuple[OperandRecord, ...] = ()
@@ -74,7 +74,7 @@ class OperationRecord:
 
 @attrs.frozen(eq=False, repr=False)
 class InstructionRecord:
-    """One op line."""
+    """A parsed op line."""
 
     name: str
     """Name without `%`; empty for a pasted op line that has none."""
@@ -101,7 +101,7 @@ class InlineBody:
 
 @attrs.frozen(eq=False, repr=False)
 class SignatureRecord:
-    """The result that a computation's header names; its parameters mean nothing."""
+    """The result shape in a computation's header; its parameters are disregarded."""
 
     result: Shape
     position: int = 0
@@ -111,7 +111,7 @@ class SignatureRecord:
 
 @attrs.frozen(eq=False, repr=False)
 class ComputationRecord:
-    """One computation with everything around its body."""
+    """A parsed computation."""
 
     name: str
     is_entry: bool
@@ -127,7 +127,7 @@ class ComputationRecord:
 
 @attrs.frozen(eq=False, repr=False)
 class SectionRecord:
-    """One table between the header and the first computation."""
+    """A table between the header and the first computation."""
 
     name: str
     rows: tuple[Any, ...]
@@ -138,7 +138,7 @@ class SectionRecord:
 
 @attrs.frozen(eq=False, repr=False)
 class ModuleRecord:
-    """One module."""
+    """A parsed module."""
 
     name: str
     """Empty for a text without a header."""
@@ -167,7 +167,7 @@ class PartialRecord:
     """The op lines before the error, of a text that began inside a computation."""
 
     def end_of_computations(self, text: str, end: int) -> int | None:
-        """Where the last computation ends, if the grammar stumbled over text behind it; None for a real error."""
+        """Returns the end of the last computation if only text after it failed to parse; None for a real error."""
         if not self.computations or self.unfinished is not None:
             return None
         position: int = self.computations[-1].end

@@ -33,7 +33,7 @@ Record = TypeVar("Record", ComputationRecord, InstructionRecord)
 
 
 class ParseError(Exception):
-    """The grammar rejects a piece of text."""
+    """Raised if the grammar rejects a text."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class ParseError(Exception):
         """Finds the bracket that is not closed where the text ends; none elsewhere."""
 
     def report(self, reporter: Reporter) -> None:
-        """Says it."""
+        """Reports the error."""
         reporter.end_trial()
         if reporter.is_full:
             reporter.leave_out()
@@ -89,11 +89,11 @@ def parse(
     begun: ValidPrefix | None = None,
     shown: int | None = None,
 ) -> Any:
-    """The record of a piece of the source read by one rule; offsets are the source's. Raises ParseError.
+    """Parses a slice of the source with a rule and returns its record. Raises ParseError. Offsets refer to the source.
 
-    `goes_on` says that before the piece stands what may end there: where the piece begins, the end is expected too. `opened`
-    is where the brackets are counted from that a text leaves open which ends too early. `begun` is what has been read of the
-    op line with which the piece begins, and `shown` up to where messages may look at the text, if not up to the end.
+    With `goes_on`, what precedes the slice may also end at its start, so that the end is expected there as well.
+    `opened` is the offset from which unclosed brackets are looked for if the text ends too early. `begun` is the part
+    of the first op line that is already parsed. `shown` limits the text that messages may look at; None: `end`.
     """
     text = source.text
     end = len(text) if end is None else end
@@ -175,7 +175,7 @@ def _note_last(history: Any) -> None:
 def op_lines(
     source: Source, start: int, end: int, opened: int | None = None, begun: ValidPrefix | None = None
 ) -> tuple[tuple[InstructionRecord, ...], ParseError | None]:
-    """The op lines of a piece of a body, as many as can be read, and why no more: None behind a closing brace."""
+    """Parses op lines of a body as far as possible. Returns them, and the error; None if the closing brace was reached."""
     try:
         records: tuple[InstructionRecord, ...] = parse(
             source, "body_rest", start, end, opened=opened, begun=begun

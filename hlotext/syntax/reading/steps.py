@@ -24,9 +24,9 @@ _END = "$END"
 
 
 def read(rule: str, text: str, start: int, end: int, begun: ValidPrefix | None = None) -> Any:
-    """The value of a piece of text read by one of the rules `terms.LINES`; for wrong syntax a `Refused`.
+    """Parses a slice of text with one of the rules in `terms.LINES`; returns a `Refused` for a syntax error.
 
-    Where its beginning is known, the rest is read. Offsets are in the whole text. Raises TermError for a wrong value.
+    `begun` is a prefix that is already parsed. Offsets refer to the whole text. Raises TermError for an invalid value.
     """
     if begun is not None and begun.position > end:
         begun = None
@@ -41,7 +41,7 @@ def _steps() -> Steps:
 
 
 class Refused:
-    """A word that cannot stand where it stands, or the end of the text."""
+    """A token that the parser rejected, or the end of the text."""
 
     def __init__(self, text: str, position: int, parser: Any, lexers: Any, *, is_end: bool = False) -> None:
         self.parser = parser
@@ -66,7 +66,7 @@ class Refused:
         return self._lexers.root_lexer.match(whole, self.position) is not None
 
     def expected(self) -> frozenset[str]:
-        """The terminals for which the parser's state has something to do."""
+        """Returns the terminals that the parser accepts in this state."""
         if self._lexers is None:
             return frozenset(filter(str.isupper, self.parser.parser_state.parse_conf.states[self._state]))
         lexer = self._lexers.lexers[self._state]
@@ -74,7 +74,7 @@ class Refused:
 
 
 class Steps:
-    """A parser's tables, in the form in which they are gone through."""
+    """A parser's tables in a form that is fast to traverse."""
 
     def __init__(self, parser: Any) -> None:
         self._lexers: Any = parser.parser.lexer.lexer
@@ -98,9 +98,10 @@ class Steps:
     def read(
         self, rule: str, text: str, start: int, end: int, tracker: TokenTracker, begun: ValidPrefix | None
     ) -> Any:
-        """The value of a piece of text read by one rule, of which the beginning may be known; or a `Refused`.
+        """Parses a slice of text with a rule; returns a `Refused` for a syntax error.
 
-        The tracker is told what Lark tells it. Raises what the builder raises.
+        `begun` is a prefix that is already parsed; None if there is none. The tracker is called as by Lark. Exceptions
+        of the builder propagate.
         """
         conf = self._confs.get(rule) or self._conf(rule)
         states, callbacks, ignored, scanners = conf.states, self._callbacks, self._ignored, self._scanners

@@ -23,7 +23,7 @@ _PAIRS = "pairs"
 
 
 def parser(grammar: str, starts: Sequence[str], **callbacks: Any) -> lark.Lark:
-    """The LALR parser of a grammar, from the written tables where they fit."""
+    """Returns the LALR parser of a grammar, from the generated tables if they match."""
     import lark
 
     written = _written()
@@ -43,7 +43,7 @@ def _written() -> Any:
 
 
 def key(grammar: str, starts: Sequence[str]) -> str:
-    """Tells whether tables fit: they do for the same grammar, rules and version of Lark."""
+    """Returns a digest of the grammar, its start rules and Lark's version, for which tables are valid."""
     import hashlib  # takes milliseconds, and most texts need no table
 
     import lark
@@ -52,7 +52,7 @@ def key(grammar: str, starts: Sequence[str]) -> str:
 
 
 def source(grammar: str, starts: Sequence[str]) -> str:
-    """The text of `tables.json`."""
+    """Returns the text of `tables.json`."""
     import lark
 
     found = lark.Lark(grammar, start=list(starts), **_OPTIONS)
@@ -70,6 +70,6 @@ def _with_pairs(value: Any) -> Any:
 
 
 def write(grammar: str, starts: Sequence[str]) -> Path:
-    """Writes `tables.json` and says where."""
+    """Writes `tables.json` and returns its path."""
     write_text(_FILE, source(grammar, starts))
     return _FILE

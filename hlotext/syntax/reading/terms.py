@@ -92,7 +92,7 @@ def token_tracker() -> TokenTracker:
 
 
 def enter(rule: str, begun: ValidPrefix | None = None) -> None:
-    """Says which rule is read next, some of which begin inside the braces of a computation, and what has been read of it."""
+    """Prepares the token tracker for a rule; rules in `LINES` begin inside a computation's braces."""
     tracker = token_tracker()
     tracker.opened = int(rule in LINES)
     tracker.behind = 0
@@ -102,9 +102,9 @@ def enter(rule: str, begun: ValidPrefix | None = None) -> None:
 
 
 def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
-    """The value of a piece of text read by one rule; positions are offsets in the whole text.
+    """Parses a slice of text with a rule. Positions are offsets in the whole text.
 
-    Raises TermError for a wrong value, and Lark's UnexpectedInput for wrong syntax.
+    Raises TermError for an invalid value, and Lark's UnexpectedInput for a syntax error.
     """
     import lark
 
@@ -117,7 +117,7 @@ def parse_slice(rule: str, text: str, start: int, end: int) -> Any:
 
 
 def read(rule: str, text: str) -> Any:
-    """The value of a text read by one rule of the grammar. Raises TermError with the offset of what is wrong."""
+    """Parses a text with a grammar rule. Raises TermError with the offset of the error."""
     value = _read(rule, text)
     if type(value) is TermError:
         raise TermError(value.message, value.position, value.help, value.code)

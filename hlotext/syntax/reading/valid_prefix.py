@@ -22,7 +22,7 @@ _IS_LIST = re.compile("__").match
 
 @attrs.frozen
 class ValidPrefix:
-    """The right beginning of an op line: of its tokens the last one, and what the parser's stack holds then."""
+    """A valid prefix of an op line, as the contents of the parser's stack after it."""
 
     position: int
     """The offset behind it."""
@@ -30,7 +30,7 @@ class ValidPrefix:
     """Terminals and rules with their values, the last one a terminal."""
 
     def put_on(self, states: Any, stack: list[int], values: list[Any]) -> None:
-        """Puts the stacks of a new parser, of whatever rule an op line begins, behind it."""
+        """Puts the prefix on the stacks of a new parser."""
         for name, value in self.symbols:
             follow = states[stack[-1]]
             if name == _ATTRIBUTES:
@@ -42,18 +42,18 @@ class ValidPrefix:
 
     @property
     def brackets(self) -> int:
-        """Number of brackets that it leaves open."""
+        """Number of brackets that the prefix leaves open."""
         return int(self.symbols[-1][0] == "LPAREN")
 
 
 def named(root: int | None, name: str, start: int, equal: int) -> ValidPrefix:
-    """`ROOT %name =`, with the offsets of the three; the first is None if that is not there."""
+    """Returns the prefix `ROOT %name =`, given the offsets of its parts; `root` is None if the word is absent."""
     symbols = [] if root is None else [_token("ROOT", "ROOT", root)]
     return ValidPrefix(equal + 1, (*symbols, _token("NAME", name, start), _token("EQUAL", "=", equal)))
 
 
 def opened(before: ValidPrefix, shape: Shape, opcode: str, start: int) -> ValidPrefix:
-    """`shape opcode(` behind that, with the offset of the opcode."""
+    """Returns a prefix extended by `shape opcode(`; `start` is the offset of the opcode."""
     behind = start + len(opcode)
     symbols = ("shape", shape), _token("OPCODE", opcode, start), _token("LPAREN", "(", behind)
     return ValidPrefix(behind + 1, (*before.symbols, *symbols))
@@ -68,7 +68,10 @@ def listed(
     attributes: Sequence[ParsedAttribute],
     comma: int,
 ) -> ValidPrefix:
-    """`shape opcode(operands), attribute, attribute,` behind `name =`, with the offsets of opcode and last comma."""
+    """Returns a prefix extended by `shape opcode(operands), attribute, attribute,`.
+
+    `start` is the offset of the opcode, `comma` that of the last comma.
+    """
     symbols = [*before.symbols, ("shape", shape), ("operation", (opcode, operands, None, start))]
     if attributes:
         symbols.append((_ATTRIBUTES, attributes))

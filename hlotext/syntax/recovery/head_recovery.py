@@ -32,9 +32,9 @@ _MISSING: dict[str, Any] = {
 
 
 def recover_head(module: Module, reporter: Reporter, start: int, end: int, reported: int) -> int:
-    """Takes over what can be read of a broken header and broken tables; gives the offset behind them.
+    """Reads as much as possible of an invalid header and tables. Returns the offset after them.
 
-    `reported` is the place of an error that has been reported.
+    `reported` is the offset of an error that has been reported.
     """
     text = reporter.source.text
     name = _NAME.match(text, start, end)

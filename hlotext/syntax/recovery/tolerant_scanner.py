@@ -73,7 +73,7 @@ _TRIES = 8
 
 
 class TolerantScanner(Scanner):
-    """Reads the computations of one module, whatever is wrong with them. The reporter collects the errors."""
+    """Reads the computations of an invalid module. The reporter collects the errors."""
 
     recover_head = staticmethod(recover_head)
 
@@ -89,7 +89,7 @@ class TolerantScanner(Scanner):
 
     @classmethod
     def after(cls, scanner: Scanner) -> TolerantScanner:
-        """Continues where another scanner failed, with its state."""
+        """Returns a scanner that continues where another one failed."""
         module = scanner.linker.module
         found = cls(module, scanner.reporter, None, scanner.linker)
         found._parts, found._tail, found._results = scanner._parts, scanner._tail, scanner._results
@@ -101,7 +101,7 @@ class TolerantScanner(Scanner):
     # ---- computations
 
     def go_on(self, end: int) -> int:
-        """Reads from where the trial failed; gives the offset behind the last computation."""
+        """Continues from where the trial failed. Returns the offset after the last computation."""
         point = self.last_point()
         if point is None:
             return self.computations(self.forget_last(), end)
@@ -117,7 +117,7 @@ class TolerantScanner(Scanner):
         return self._close(scope, *closing, point.result)
 
     def computations(self, position: int, end: int) -> int:
-        """Reads computations from an offset on, up to the next module or the end; gives the offset behind the last."""
+        """Reads computations from an offset up to the next module or the end. Returns the offset after the last one."""
         end = self.statements.module_end(position)
         while True:
             begun, position = position, self._right_computations(position, end)

@@ -12,7 +12,7 @@ from hlotext.ir.values.metadata import Metadata
 
 
 def keep_used_frames(module: Module) -> None:
-    """Builds the tables anew, in the order of the instructions (`HloModule::CanonicalizeStackFrameIds`)."""
+    """Rebuilds the stack-frame tables in the order of the instructions (`HloModule::CanonicalizeStackFrameIds`)."""
     old = module.stack_frames
     tables = _Tables(old)
     replaced: dict[int, Metadata] = {}

@@ -22,7 +22,7 @@ from hlotext.ir.values.sparsity import OperandSparsity, SparsityConfig
 
 
 def as_release(module: Module, age: XlaAge) -> None:
-    """Changes attributes to what an XLA of that age prints of them."""
+    """Changes attributes to those that XLA of an age prints."""
     changes = _Changes(age)
     table = module._attributes.get(_RECOVERY)
     if isinstance(table, RecoveryTable):

@@ -23,7 +23,7 @@ MAX_FILLED = 1 << 20
 
 
 def as_read(module: Module) -> None:
-    """Changes the values of a module to what XLA's reader makes of its text. The module still has its source."""
+    """Changes a module's values to those that XLA's parser reads from its text. The module must have its source."""
     layout = module._attributes.get(ENTRY_LAYOUT)
     if isinstance(layout, ComputationLayout):
         parameters = tuple(shape.with_default_layout() for shape in layout.parameter_shapes)

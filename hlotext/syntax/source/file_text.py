@@ -22,10 +22,10 @@ _KEPT = 32
 
 
 class FileText:
-    """Stands for the text of a file of nothing but ASCII; like a string as far as a module's source is asked.
+    """The text of an ASCII file that stays on disk, with the string methods that a module's source needs.
 
-    An expression cannot match on it: give it a slice. Raises InputError if the file was changed since it was opened;
-    one that was deleted, or replaced by another of that name, stays readable.
+    Regular expressions need a slice of it. Reading raises InputError if the file was changed since it was opened; a
+    deleted or replaced file remains readable.
     """
 
     def __init__(self, path: str) -> None:
@@ -40,7 +40,7 @@ class FileText:
         )
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes between two offsets; past the blocks that are kept."""
+        """Returns the bytes between two offsets, bypassing the cache."""
         return _read(self._file, self._state, start, end)
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ class FileText:
         return getattr(str(self), name)
 
     def find(self, word: str, start: int = 0, end: int | None = None) -> int:
-        """As `str.find`."""
+        """Like `str.find`."""
         start, end, _ = slice(start, end).indices(self._length)
         size = 1 << 10
         while end - start >= len(word):
@@ -103,7 +103,7 @@ class FileText:
         return -1
 
     def rfind(self, word: str, start: int = 0, end: int | None = None) -> int:
-        """As `str.rfind`."""
+        """Like `str.rfind`."""
         start, end, _ = slice(start, end).indices(self._length)
         size = 1 << 10  # most often the beginning of the same line is looked for
         while end - start >= len(word):
@@ -117,7 +117,7 @@ class FileText:
         return -1
 
     def startswith(self, word: str | tuple[str, ...], start: int = 0) -> bool:
-        """As `str.startswith`."""
+        """Like `str.startswith`."""
         longest = max(map(len, (word,) if isinstance(word, str) else word), default=0)
         return self[start : start + longest].startswith(word)
 

@@ -27,7 +27,9 @@ LIMIT_VARIABLE = "HLOTEXT_MAX_SOURCE"
 
 
 def most_bytes() -> int:
-    """Maximum size of a source in bytes, compressed or not, by kind. Raises InputError if the variable is not a size."""
+    """Returns the maximum size of a source in bytes, compressed or not. Raises InputError if the variable is not a
+    size.
+    """
     said = os.environ.get(LIMIT_VARIABLE, "")
     if not said:
         return MAX_SOURCE
@@ -41,7 +43,7 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
 def several(name: str, modules: list[str]) -> str:
-    """Error message for a source with several modules where one is needed."""
+    """Returns the error message for a source with several modules where one is expected."""
     shown = ", ".join(modules[:10]) + (", ..." if len(modules) > 10 else "")
     one = shlex.join(["hlotext", "convert", name, "--module", modules[0], "-o", f"{modules[0]}.txt"])
     return f"{name} contains {len(modules)} modules ({shown}), but one is expected; `{one}` extracts one"
@@ -53,16 +55,16 @@ def _too_large(name: str, what: str, most: int) -> InputError:
 
 
 def read_source(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Source:
-    """The text of a path, `-` (standard input), or an open file; .gz, .xz and .zst are unpacked, told by their content.
+    """Reads a path, `-` (standard input) or an open file; .gz, .xz and .zst are detected by content and decompressed.
 
-    Raises InputError when there is nothing to read, it is too much, or the packed data is damaged.
+    Raises InputError if the source cannot be read, is too large, or its compressed data is damaged.
     """
     data, name = read_data(place)
     return Source(data if isinstance(data, str) else decode(data), name)
 
 
 def read_data(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes | str, str]:
-    """Reads the data of a source before decoding, and its name. Raises InputError."""
+    """Returns the data of a source before decoding, and its name. Raises InputError."""
     try:
         data, name = _bytes(place)
         return (data if isinstance(data, str) else unpack(data, name)), name
@@ -72,9 +74,10 @@ def read_data(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[byte
 
 
 def is_binary(data: bytes | str) -> bool:
-    """True if the data is a proto: it begins like those of XLA, and has bytes near its start that no text has.
+    """True if the data is a proto: it begins like XLA's, and has bytes near its start that text does not have.
 
-    A blank line is the first byte of many protos, so a text with a stray control character is recognized by its words.
+    Many protos begin with a byte that is a line feed, so text with a stray control character is recognized by its
+    words.
     """
     if isinstance(data, str) or data[:1] not in _FIRST_KEYS:
         return False
@@ -83,7 +86,7 @@ def is_binary(data: bytes | str) -> bool:
 
 
 def is_json(data: bytes | str) -> bool:
-    """True if the data is a module in protobuf JSON: an object that has one of its fields near its start."""
+    """True if the data is a module in protobuf JSON: an object with a module's field near its start."""
     if data[:1] not in (b"{", "{", b"\n", "\n", b" ", " "):
         return False
     head = data[:_PROBED].lstrip()
@@ -92,7 +95,7 @@ def is_json(data: bytes | str) -> bool:
 
 
 def is_foreign(data: bytes | str) -> bool:
-    """True if this may be a program in another format, which `hlotext.proto.converted` detects: MLIR, or a pickle."""
+    """True if the data may be MLIR or a pickle, which `hlotext.proto.converted` detects."""
     if isinstance(data, str):
         return False
     if is_json(data):
@@ -101,7 +104,7 @@ def is_foreign(data: bytes | str) -> bool:
 
 
 def is_mlir_text(data: bytes) -> bool:
-    """True if the beginning of a file is that of MLIR's text."""
+    """True if a file begins like MLIR text."""
     head = data[:_PROBED]
     return b"HloModule" not in head and _MLIR.match(head) is not None
 
@@ -127,7 +130,7 @@ _TEXT = bytes({*range(32, 256), *b"\t\n\v\f\r\x1b"})
 
 
 def decode(data: bytes) -> str:
-    """UTF-8 text; bytes that are none become surrogates, so that encoding it again gives the same bytes."""
+    """Decodes UTF-8; invalid bytes become surrogates, so that encoding restores them."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -158,7 +161,7 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
 
 
 def missing(path: str) -> InputError:
-    """The error for a path that does not exist, with the name in the same folder that may be meant."""
+    """Returns the error for a path that does not exist, with a suggestion from the same folder."""
     if not path:
         return InputError("the path is empty")
     if text_or_path(path) == "text":
@@ -232,7 +235,10 @@ def _all(file: IO[Any], name: str) -> Any:
 
 
 def unpack(data: bytes, name: str) -> bytes:
-    """The data, unpacked when it is a .gz, .xz or .zst file. Raises InputError for a damaged one, or a huge one."""
+    """Decompresses data of a .gz, .xz or .zst file; returns other data unchanged.
+
+    Raises InputError if it is damaged or too large.
+    """
     opener = next((opener for start, opener in _OPENERS.items() if data.startswith(start)), None)
     if opener is None:
         return data
@@ -258,9 +264,10 @@ def unpack(data: bytes, name: str) -> bytes:
 
 
 def unpacked(file: IO[bytes]) -> IO[bytes]:
-    """Opens a file of any compression as uncompressed data; an uncompressed file is returned itself, at its start.
+    """Returns an open file as uncompressed data; an uncompressed file itself, at its start.
 
-    Raises ImportError if a packing needs what is not installed. What it raises on damaged data is the packer's.
+    Raises ImportError if a compression needs a package that is missing. Reading damaged data raises the decompressor's
+    errors.
     """
     file.seek(0)
     start = file.read(max(map(len, _OPENERS)))

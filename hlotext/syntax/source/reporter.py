@@ -22,11 +22,11 @@ Place = tuple[str, int, int | None]
 
 
 class TrialError(Exception):
-    """Something is wrong where somebody only tries whether all is right; what it is will be said by who reads on."""
+    """Raised at an error if the reporter is in a trial, in which the error is not reported."""
 
 
 class Reporter:
-    """Takes what the readers find in one text."""
+    """Collects the diagnostics of a text."""
 
     def __init__(self, source: Source, strict: bool = False, tolerant: bool = False) -> None:
         self.source = source
@@ -58,9 +58,9 @@ class Reporter:
         help: str = "",
         related: Iterable[Place] = (),
     ) -> None:
-        """Raises HloSyntaxError, or when tolerant keeps the diagnostic and returns.
+        """Raises HloSyntaxError, or in tolerant mode records the error.
 
-        Without an `end` the word at `start` is meant, also for the related places. Raises TrialError if it is a trial.
+        Without `end`, the location is the word at `start`, also for related places. Raises TrialError in a trial.
         """
         self.end_trial()
         diagnostic = self._make(code, Severity.ERROR, message, start, end, help, related)
@@ -69,7 +69,7 @@ class Reporter:
         self._keep(diagnostic, (code, diagnostic.span, diagnostic.message))
 
     def last_error_end(self) -> int:
-        """The offset behind the error that was found last; -1 without errors."""
+        """Returns the end offset of the last error; -1 if there is none."""
         if not self._counts[Severity.ERROR]:
             return -1
         errors = (one for one in reversed(self.diagnostics) if one.severity is Severity.ERROR)
@@ -77,7 +77,7 @@ class Reporter:
 
     @contextmanager
     def speculate(self) -> Iterator[None]:
-        """Inside, the first error raises TrialError."""
+        """Within the context, the first error raises TrialError."""
         tolerant, self.tolerant, self.is_trying = self.tolerant, False, True
         try:
             yield
@@ -85,21 +85,21 @@ class Reporter:
             self.tolerant, self.is_trying = tolerant, False
 
     def end_trial(self) -> None:
-        """Raises TrialError if it is a trial: for those to whom it takes time to say what is wrong."""
+        """Raises TrialError in a trial. For callers that need time to describe an error."""
         if self.is_trying:
             raise TrialError
 
     @property
     def is_full(self) -> bool:
-        """Errors are only counted from now on."""
+        """True if further errors are only counted."""
         return self.tolerant and self._counts[Severity.ERROR] >= MAX_DIAGNOSTICS
 
     def leave_out(self) -> None:
-        """Counts an error that is not kept; `is_full` says when."""
+        """Counts an error that is not recorded because of `is_full`."""
         self._counts[Severity.ERROR] += 1
 
     def note(self, code: str, message: str, start: int, end: int | None = None, help: str = "") -> None:
-        """Keeps a note, one for each thing that is not known; when strict it is an error."""
+        """Records a note, once per subject; in strict mode reports it as an error."""
         if self.strict:
             self.error(code, message, start, end, help)
         elif (code, message) not in self._said:
@@ -114,7 +114,7 @@ class Reporter:
             self.diagnostics.append(diagnostic)
 
     def take(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Keeps what another reporter has found in the same text."""
+        """Records diagnostics of another reporter for the same text."""
         for found in diagnostics:
             is_note = found.severity is Severity.NOTE
             self._keep(
@@ -122,16 +122,16 @@ class Reporter:
             )
 
     def count(self, severity: Severity) -> int:
-        """Number of diagnostics of a severity, kept or not."""
+        """Returns the number of diagnostics of a severity, recorded or not."""
         return self._counts[severity]
 
     @property
     def left_out(self) -> int:
-        """Number of errors and notes that were not kept."""
+        """Number of errors and notes that were not recorded."""
         return sum(max(0, count - MAX_DIAGNOSTICS) for count in self._counts.values())
 
     def did_you_mean(self, word: str, known: Collection[str]) -> str:
-        """A sentence that names the nearest known word, or an empty string."""
+        """Returns a sentence that suggests the nearest known word; empty if none is near."""
         room = MAX_COMPARED_WORDS - self._compared
         if room <= 0 or len(word) > 100:
             return ""
@@ -176,7 +176,7 @@ _WORD = lazy_regex(r"%?-?[A-Za-z0-9_.][A-Za-z0-9_.\-]*|->|<=")
 
 
 def word_end(text: str, start: int) -> int:
-    """Where the word that starts at an offset ends; behind one character where there is none."""
+    """Returns the end of the word at an offset; the next offset if there is no word."""
     match = _WORD().match(text, start)
     return start + 1 if match is None else match.end()
 

@@ -20,7 +20,7 @@ _PARAMETER = lazy_regex(r"-- \$(?P<name>\w+) = (?P<default>\S*): (?P<doc>.*)")
 
 @attrs.frozen
 class Parameter:
-    """A value that a query asks for."""
+    """A parameter of a query."""
 
     name: str
     default: str | None
@@ -30,7 +30,7 @@ class Parameter:
 
 @attrs.frozen
 class Query:
-    """A ready query."""
+    """A predefined query."""
 
     name: str
     title: str
@@ -40,12 +40,12 @@ class Query:
 
 
 def names() -> list[str]:
-    """The names of the ready queries."""
+    """Returns the names of the predefined queries."""
     return sorted(path.stem for path in FOLDER.glob("*.sql"))
 
 
 def query(name: str) -> Query:
-    """A ready query. Raises LookupError for a name that is none."""
+    """Returns a predefined query. Raises LookupError for an unknown name."""
     path = FOLDER / f"{name}.sql"
     if not re.fullmatch(r"[\w-]+", name) or not path.is_file():
         meant = did_you_mean(name, names()) or f"there are {', '.join(names())}"

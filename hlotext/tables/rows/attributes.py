@@ -11,7 +11,7 @@ from hlotext.tables.table import Table
 
 
 def attributes(subjects: Subjects) -> Table:
-    """The table `attributes`."""
+    """Builds the table `attributes`."""
     every = subjects.instructions
     index, sets = distinct([one._attributes for one in every])
     keys: list[str] = []

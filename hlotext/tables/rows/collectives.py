@@ -14,7 +14,7 @@ from hlotext.tables.table import Table, from_rows
 
 
 def collectives(subject: Subject) -> Table:
-    """The table `collectives`."""
+    """Builds the table `collectives`."""
     module = subject.module
     if not module.computations:
         return from_rows("collectives", [])

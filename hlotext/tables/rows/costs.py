@@ -11,7 +11,7 @@ from hlotext.tables.table import Table
 
 
 def costs(subject: Subject) -> Table:
-    """The table `costs`."""
+    """Builds the table `costs`."""
     ids = subject.ids
     _ = subject.compiler_cost  # `modules` says it, once it is known
     analysis = cost.analyze(subject.module) if subject.module.computations else None

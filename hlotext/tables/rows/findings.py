@@ -10,7 +10,7 @@ from hlotext.tables.table import Table, from_rows
 
 
 def findings(subject: Subject) -> Table:
-    """The table `findings`."""
+    """Builds the table `findings`."""
     found = lint.run(subject.module) if subject.module.computations else []
     return from_rows("findings", [_row(subject, one) for one in found], subject.build)
 

@@ -30,7 +30,7 @@ from hlotext.tables.table import Table
 
 
 def instructions(subjects: Subjects) -> Table:
-    """The table `instructions`."""
+    """Builds the table `instructions`."""
     every = subjects.instructions
     columns: dict[str, AnyColumn] = {
         "id": Numbers(subjects.ids),
@@ -55,7 +55,7 @@ def instructions(subjects: Subjects) -> Table:
 
 
 def operands(subjects: Subjects) -> Table:
-    """The table `operands`."""
+    """Builds the table `operands`."""
     offsets = subjects.operand_offsets
     counts = np.diff(offsets)
     columns: dict[str, AnyColumn] = {

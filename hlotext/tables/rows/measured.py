@@ -10,7 +10,7 @@ from hlotext.tables.table import Table, from_rows
 
 
 def measured(subject: Subject) -> Table:
-    """The table `measured`; empty for a module that is of no trace."""
+    """Builds the table `measured`; empty for a module that is not from a trace."""
     rows: list[dict[str, Any]] = []
     traced = subject.traced
     if traced is None:

@@ -15,7 +15,7 @@ from hlotext.tables.table import Table
 
 
 def buffers(subject: Subject) -> Table:
-    """The table `buffers`; empty if memory cannot be told."""
+    """Builds the table `buffers`; empty if memory cannot be computed."""
     found = subject.assignment
     rows = list(_slices(found.allocations)) if found is not None else []
     held = [value for _, value, _, _, _ in rows]
@@ -39,7 +39,7 @@ def buffers(subject: Subject) -> Table:
 
 
 def values(subject: Subject) -> Table:
-    """The table `values`; empty if memory cannot be told."""
+    """Builds the table `values`; empty if memory cannot be computed."""
     found = subject.assignment
     every = found.values if found is not None else ()
     sharing = found.buffers or () if found is not None else ()

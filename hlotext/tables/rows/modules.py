@@ -16,7 +16,7 @@ from hlotext.tables.table import Table, from_rows
 
 
 def modules(subjects: Subjects) -> Table:
-    """The table `modules`."""
+    """Builds the table `modules`."""
     return from_rows("modules", [_of(subject) for subject in subjects.each])
 
 
@@ -55,7 +55,7 @@ def failed(
     version: str | None = None,
     modified: float | None = None,
 ) -> Table:
-    """The row of a text of which there are no tables, and why; `modified` in seconds since 1970."""
+    """Builds the row of `modules` for a file that cannot be read; `modified` is in seconds since 1970."""
     row = _row(key, path, modified, build, version, {"status": status, "error": error})
     return from_rows("modules", [row])
 
@@ -92,9 +92,9 @@ def _text(module: Module) -> tuple[str | None, int | None]:
 
 
 def step_of(text: ModuleFile, *, reads_chip: bool = True) -> dict[str, Any]:
-    """Columns of `modules` from a dump folder; empty for other files.
+    """Returns the columns of `modules` for a file of a dump folder; empty for other files.
 
-    All but the chip is told by names alone; without `reads_chip` no file is opened, as in a store far away.
+    All but the chip follow from file names; without `reads_chip` no file is opened, as in remote storage.
     """
     compilation = text.compilation or (compilation_beside(text.path) if reads_chip else None)
     if compilation is None:

@@ -7,7 +7,7 @@ from hlotext.tables.table import Table, from_rows
 
 
 def rows_of_passes(compilation: dumps.Compilation, key: str, build: str | None = None) -> Table:
-    """The table `passes` of one compilation of a build, whose last text has that key. Raises InputError."""
+    """Builds the table `passes` of one compilation, whose last text has this key. Raises InputError."""
     rows = []
     for row in compilation.timeline():
         step, changes = row.step, row.changes

@@ -28,7 +28,7 @@ _TEXT = 1_000
 
 @attrs.frozen(eq=False, slots=False)
 class Subject:
-    """One module that tables are made of."""
+    """A module for which tables are built."""
 
     module: Module
     key: str
@@ -50,23 +50,23 @@ class Subject:
 
     @functools.cached_property
     def instructions(self) -> list[Instruction]:
-        """All instructions; the place of each is its id."""
+        """All instructions; the id of each is its index."""
         return list(self.module.instructions())
 
     @property
     def weight(self) -> int:
-        """Memory weight, in instructions; text counts as the instructions that need as much."""
+        """Memory weight in instructions; text counts as the number of instructions with the same memory."""
         source = self.module.source
         return max(len(self.instructions), 0 if source is None else len(source.text) // _TEXT)
 
     @functools.cached_property
     def ids(self) -> Mapping[Instruction, int]:
-        """The id of each."""
+        """Id of each instruction."""
         return dict(zip(self.instructions, range(len(self.instructions)), strict=True))
 
     @functools.cached_property
     def assignment(self) -> Assignment | None:
-        """The memory of the module, computed from its text; None if it cannot be told."""
+        """Buffer assignment computed from the text; None if it cannot be computed."""
         try:
             return assign(self.module, chip=self._known_chip)
         except MemoryModelError:
@@ -74,13 +74,15 @@ class Subject:
 
     @property
     def peak_bytes(self) -> int | None:
-        """The peak of the main memory; None if it cannot be told, and where no table has asked for the memory."""
+        """Peak bytes of main memory; None if unknown, or if no table needed the buffer assignment."""
         assignment: Assignment | None = vars(self).get("assignment")
         return None if assignment is None else assignment.peak().bytes
 
     @functools.cached_property
     def chip_choice(self) -> ChipChoice | None:
-        """The chip that the dump folder or the text names, else the usual one of the platform; None if that is unknown."""
+        """The chip named by the dump folder or the text, or else the platform's default one; None if the platform is
+        unknown.
+        """
         module, named = self.module, self._named_chip
         is_known = bool(module.computations) and (named is not None or backend_of(module) is not None)
         return chip_or_default(module, named=named) if is_known else None
@@ -97,7 +99,7 @@ class Subject:
 
     @functools.cached_property
     def estimate(self) -> Estimate | None:
-        """The least times on the chip; None if it is not known, or the text has no cost."""
+        """Lower bounds of time on the chip; None if the chip is unknown or the cost cannot be computed."""
         choice = self.chip_choice
         try:
             return estimate(self.module, choice.chip) if choice is not None else None
@@ -106,13 +108,13 @@ class Subject:
 
     @property
     def least_seconds(self) -> float | None:
-        """The least time of a run; None if it is not known, and where no table has asked for it."""
+        """Lower bound of the run time in seconds; None if unknown, or if no table needed the estimate."""
         found: Estimate | None = vars(self).get("estimate")
         return None if found is None else found.seconds
 
     @functools.cached_property
     def compiler_cost(self) -> TpuCost | None:
-        """The figures of the TPU compiler's own analysis; None for other platforms."""
+        """The TPU compiler's own cost analysis; None for other platforms."""
         choice = self.chip_choice
         if choice is None or choice.chip.backend is not Backend.TPU:
             return None
@@ -120,7 +122,7 @@ class Subject:
 
     @property
     def chip_columns(self) -> dict[str, Any]:
-        """The columns of `modules` about the chip, as far as other tables have asked for them."""
+        """Columns of `modules` about the chip, as far as other tables needed them."""
         found = vars(self)
         choice: ChipChoice | None = found.get("chip_choice")
         cost: TpuCost | None = found.get("compiler_cost")
@@ -134,7 +136,7 @@ class Subject:
         }
 
     def table(self, name: str, count: int, columns: Mapping[str, AnyColumn]) -> Table:
-        """A table of so many rows of this module: these columns, `module` and `build`."""
+        """Returns a table of `count` rows of this module, with these columns, `module` and `build`."""
         schema = TABLES[name]
         found: dict[str, AnyColumn] = {
             "module": Words.repeated(self.key, count),
@@ -146,7 +148,7 @@ class Subject:
 
 @attrs.frozen(eq=False, slots=False)
 class Subjects:
-    """Several modules whose rows are made together: what a column costs apart from its rows is then paid once."""
+    """Modules whose rows are built together, which saves the constant costs of each column."""
 
     each: Sequence[Subject]
 
@@ -162,7 +164,7 @@ class Subjects:
 
     @functools.cached_property
     def ids(self) -> Array:
-        """The id of each instruction: its place in its module."""
+        """Id of each instruction: its index in its module."""
         return places_in(self.counts)
 
     @functools.cached_property
@@ -177,13 +179,13 @@ class Subjects:
 
     @functools.cached_property
     def operand_offsets(self) -> Array:
-        """Where the operands of each instruction begin among all operands."""
+        """Offset of each instruction's operands among all operands."""
         counts = [len(one.operands) for one in self.instructions]
         return offsets_of(np.array(counts, np.int64))
 
     @functools.cached_property
     def operand_ids(self) -> Numbers:
-        """The ids of all operands, behind each other."""
+        """Ids of all operands, concatenated."""
         found: list[int] = []
         for one in self.each:
             ids = one.ids
@@ -194,7 +196,7 @@ class Subjects:
         return Numbers(operands, missing if missing.any() else None)
 
     def table(self, name: str, counts: Array, columns: Mapping[str, AnyColumn]) -> Table:
-        """A table of so many rows of each module: these columns, `module` and `build`."""
+        """Returns a table with `counts` rows of each module, with these columns, `module` and `build`."""
         schema = TABLES[name]
         rows = np.repeat(np.arange(len(counts)), counts)
         found: dict[str, AnyColumn] = {

@@ -10,7 +10,7 @@ from hlotext.tables.table import Table, from_rows
 
 
 def thunks(subject: Subject) -> Table:
-    """The table `thunks`; empty for TPU, and for what is not scheduled."""
+    """Builds the table `thunks`; empty for TPU and for modules that are not scheduled."""
     try:
         found = runtime.predict(subject.module, memory=subject.assignment)
     except runtime.ThunkError:

@@ -9,7 +9,7 @@ from hlotext.tables.table import Table, from_rows
 
 
 def times(subject: Subject) -> Table:
-    """The table `times`; empty if the chip is not known."""
+    """Builds the table `times`; empty if the chip is unknown."""
     found = subject.estimate
     if found is None:
         return from_rows("times", [])

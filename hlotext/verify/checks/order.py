@@ -53,7 +53,9 @@ def check_control(instruction: Instruction, before: set[Instruction], findings: 
 
 
 def check_cycles(computation: Computation, findings: FindingCollector) -> None:
-    """No instruction needs its own result. Only a computation with a use before the definition can have a cycle."""
+    """Checks that no instruction depends on its own result. Called only for computations with a use before the
+    definition.
+    """
     done: set[Instruction] = set()
     for start in computation:
         if start in done:
@@ -84,7 +86,7 @@ def _report(instruction: Instruction, path: list[Instruction], findings: Finding
 
 
 def check_structure(computation: Computation, findings: FindingCollector) -> None:
-    """Every instruction knows its computation, and the root is one of them (`VerifyHloStructure`)."""
+    """Checks that each instruction is linked to its computation, and the root is one of them (`VerifyHloStructure`)."""
     if computation.module is not findings.module:
         findings.in_computation(
             computation, "V311", f"computation {computation.name} has no link to its module"

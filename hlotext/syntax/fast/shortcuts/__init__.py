@@ -86,7 +86,10 @@ def _function(place: str) -> Callable[[str], Any]:
 
 
 def read_attribute(rule: str, name: str, text: str) -> tuple[Any, bool]:
-    """The value of an attribute, and whether the text is known to be the one that XLA writes for it. Raises TermError."""
+    """Parses an attribute value. Returns it, and True if XLA is known to print exactly this text for it.
+
+    Raises TermError if the text is invalid.
+    """
     exact = _exact(rule)
     if exact is not None and (value := exact(text)) is not None:
         return value, True
@@ -103,7 +106,7 @@ def _is_written(value: Any, name: str, text: str) -> bool:
 
 
 def read(rule: str, text: str) -> Any:
-    """The value of a text by the shortcut for its rule, else by the grammar. Raises TermError."""
+    """Parses a text with the shortcut for a grammar rule, or else with the grammar. Raises TermError if it is invalid."""
     fast = shortcut(rule)
     if fast is not None:
         try:

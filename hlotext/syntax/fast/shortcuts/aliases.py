@@ -21,7 +21,7 @@ _ALIAS = re.compile(rf"({_INDEX}: \(([0-9]{{1,9}}), {_INDEX}, (may-alias|must-al
 
 
 def input_output_alias(text: str) -> InputOutputAliasConfig | None:
-    """`{ {0}: (0, {}, may-alias), {1}: (1, {2}, must-alias) }`."""
+    """Parses `{ {0}: (0, {}, may-alias), {1}: (1, {2}, must-alias) }`; None if the grammar must."""
     pieces = _ALIAS.findall(text)
     if text != f"{{ {', '.join([piece for piece, *_ in pieces])} }}":
         return None
@@ -41,7 +41,7 @@ _OPERAND_ALIAS = re.compile(r"\{([0-9,]*+)\}: \(([0-9]++), \{([0-9,]*+)\}\)")
 
 @exact
 def output_to_operand_aliasing(text: str) -> OutputToOperandAliasing | None:
-    """`{{0}: (0, {}), {1}: (2, {0})}`."""
+    """Parses `{{0}: (0, {}), {1}: (2, {0})}`; None if the grammar must."""
     found = _OPERAND_ALIAS.findall(text)
     return OutputToOperandAliasing(
         tuple(
@@ -55,6 +55,6 @@ _DONOR = re.compile(r"\(([0-9]++), \{([0-9,]*+)\}\)")
 
 @exact
 def buffer_donor(text: str) -> BufferDonorConfig | None:
-    """`{ (0, {}), (1, {0}) }`."""
+    """Parses `{ (0, {}), (1, {0}) }`; None if the grammar must."""
     found = _DONOR.findall(text)
     return BufferDonorConfig(tuple(BufferDonor(integer(number), numbers(index)) for number, index in found))

@@ -29,7 +29,7 @@ def _lists(text: str) -> tuple[tuple[int, ...], ...]:
 
 @exact
 def replica_groups(text: str) -> ReplicaGroups | None:
-    """`{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` and `mesh['a'=2,'b'=4] {'b'}`."""
+    """Parses `{{0,1},{2,3}}`, `[2,4]<=[4,2]T(1,0)` and `mesh['a'=2,'b'=4] {'b'}`; None if the grammar must."""
     if text[0] == "{":
         return ReplicaGroupList(_lists(text))
     if text.startswith("mesh["):
@@ -70,9 +70,10 @@ _ELEMENT = re.compile(r"\{[^{}]++(?:\{[^{}]*+\}[^{}]*+)*+\}")
 
 @exact
 def sharding(text: str) -> Sharding | None:
-    """`{replicated}`, `{maximal device=3}`, `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`, `{mesh['a'=2], [{'a'}]}`.
+    """Parses shardings such as `{replicated}`, `{devices=[2,1,4]<=[8] last_tile_dim_replicate}` and `{mesh['a'=2],
+    [{'a'}]}`.
 
-    Also tuples of these.
+    Also tuples of these. None if the grammar must parse it.
     """
     if not text.startswith("{{"):
         return _single(text)

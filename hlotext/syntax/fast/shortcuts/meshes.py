@@ -32,7 +32,7 @@ _SINGLE_DEVICE = re.compile(r"\{single_device\[device_id=([0-9]++)\]\}")
 
 
 def along_axes(text: str) -> MeshAxesReplicaGroupList | None:
-    """`mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'b'}`."""
+    """Parses `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'b'}`; None if the grammar must."""
     match = _GROUPS.fullmatch(text)
     if match is None:
         return None
@@ -42,7 +42,7 @@ def along_axes(text: str) -> MeshAxesReplicaGroupList | None:
 
 
 def named_sharding(text: str) -> NamedSharding | None:
-    """`{mesh['a'=2,'b'=4], [{'a'}, {?}], replicated={'b':(2)2}}` and shorter forms, `{single_device[device_id=3]}`."""
+    """Parses `{mesh['a'=2,'b'=4], [{'a'}, {?}], replicated={'b':(2)2}}` and shorter forms; None if the grammar must."""
     if (single := _SINGLE_DEVICE.fullmatch(text)) is not None:
         return NamedSharding(Mesh(device_id=integer(single[1])))
     match = _SHARDING.fullmatch(text)

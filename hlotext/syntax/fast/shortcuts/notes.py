@@ -32,14 +32,14 @@ _SOURCE = re.compile(r"""\{op_name="((?:[ !#-&(-\[\]-~]++|\\')++)"(?: stack_fram
 
 
 def source_metadata(text: str) -> Metadata | None:
-    """`{op_name="x" stack_frame_id=3}`."""
+    """Parses `{op_name="x" stack_frame_id=3}`; None if the grammar must."""
     match = _SOURCE.fullmatch(text)
     name = None if match is None else plain(match[1])
     return Metadata.of_source(name, int(match[2] or 0)) if match is not None and name is not None else None
 
 
 def metadata(text: str) -> Metadata | None:
-    """`{op_type="y" op_name="x" source_file="f.py" source_line=3}`."""
+    """Parses `{op_type="y" op_name="x" source_file="f.py" source_line=3}`; None if the grammar must."""
     match = _metadata().fullmatch(text)
     if match is None:
         return None
@@ -51,12 +51,14 @@ def metadata(text: str) -> Metadata | None:
 
 
 def raw_config(text: str) -> BackendConfig | None:
-    """A config in braces, which the caller has already found to balance."""
+    """Returns a config in braces, which the caller knows to be balanced; None for other texts."""
     return BackendConfig(text) if text[0] == "{" else None
 
 
 def backend_config(text: str) -> BackendConfig | None:
-    """A config in braces, which the caller has already found to balance, or in quotes."""
+    """Returns a config in braces, which the caller knows to be balanced, or in quotes; None if the grammar must parse
+    it.
+    """
     if text[0] == "{":
         return raw_config(text)
     unquoted = string(text)
@@ -64,7 +66,7 @@ def backend_config(text: str) -> BackendConfig | None:
 
 
 def frontend_attributes(text: str) -> FrontendAttributes | None:
-    """`{a="1",b={"k":1}}`."""
+    """Parses `{a="1",b={"k":1}}`; None if the grammar must."""
     pieces = _frontend_attribute().findall(text)
     if text != f"{{{','.join(piece for piece, *_ in pieces)}}}":
         return None

@@ -19,9 +19,9 @@ Value = TypeVar("Value")
 def exact(
     shortcut: Callable[[str], Value | None], written: Callable[[Value], str] = str
 ) -> Callable[[str], Value | None]:
-    """The shortcut, but None for a text that is not, letter for letter, how its value is written.
+    """Wraps a shortcut so that it returns None for a text that differs from the printed form of its value.
 
-    So a shortcut may take a text for what it seems to be, and need not ask.
+    So a shortcut need not check all of the text.
     """
 
     @functools.wraps(shortcut)
@@ -36,7 +36,7 @@ def exact(
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """`2,0,1`; nothing for an empty text. Raises ValueError or TermError for anything else."""
+    """Parses `2,0,1`; an empty text gives no numbers. Raises ValueError or TermError for anything else."""
     return tuple(map(integer_of, text.split(","))) if text else ()
 
 
@@ -55,7 +55,7 @@ def number(text: str) -> float | None:
 
 
 def string(text: str) -> str | None:
-    """Value of a text that the caller has found to be quoted; a trailing backslash is left to the grammar."""
+    """Returns the value of a text that the caller knows to be quoted; None if the grammar must parse it."""
     return unquote(text) if text[0] == '"' and text[-2:-1] != "\\" else None
 
 
@@ -78,7 +78,7 @@ _IOTA = re.compile(r"\[([0-9,]*+)\]<=\[([0-9,]*+)\](?:T\(([0-9,]*+)\))?")
 
 
 def iota(text: str) -> IotaTileAssignment | None:
-    """`[2,4]<=[4,2]T(1,0)`."""
+    """Parses `[2,4]<=[4,2]T(1,0)`; None if the grammar must."""
     match = _IOTA.fullmatch(text)
     if match is None:
         return None

@@ -22,7 +22,7 @@ _SEPARATOR = re.compile(r", (?:/\*index=[0-9]+\*/)?")
 
 @text_cache(1 << 14)
 def fast_shape(text: str) -> Shape | None:
-    """The shape of a text; None when the grammar must look at it."""
+    """Parses a shape; None if the grammar must."""
     if text.startswith("("):
         found = _tuple(text, 0)
         return found[0] if found is not None and found[1] == len(text) else None
@@ -93,7 +93,7 @@ def _tuple(text: str, position: int, depth: int = 0) -> tuple[Shape, int] | None
 
 
 def fast_computation_layout(text: str) -> ComputationLayout | None:
-    """`{(f32[2]{0}, s32[])->f32[2]{0}}`, often the longest line of a module."""
+    """Parses `{(f32[2]{0}, s32[])->f32[2]{0}}`, often the longest line of a module; None if the grammar must."""
     parameters = _tuple(text, 1) if text.startswith("{(") else None
     if parameters is None or not text.startswith("->", parameters[1]) or not text.endswith("}"):
         return None
@@ -102,6 +102,6 @@ def fast_computation_layout(text: str) -> ComputationLayout | None:
 
 
 def shape_list(text: str) -> tuple[Shape, ...] | None:
-    """`{f32[6,6]{0,1}, s32[]}`."""
+    """Parses `{f32[6,6]{0,1}, s32[]}`; None if the grammar must."""
     shapes = fast_shape(f"({text[1:-1]})")
     return shapes.tuple_shapes if shapes is not None else None

@@ -27,7 +27,9 @@ _QUOTED = re.compile(r"^[0-9]++ (\"[^\"\\\r\n]*+(?:\\.[^\"\\\r\n]*+)*+\")\r?\n",
 
 
 def read_tables(text: str, start: int) -> tuple[StackFrameIndex, int] | None:
-    """The four tables from an offset on and the offset behind them; None when the grammar must look at them."""
+    """Parses the four stack-frame tables at an offset. Returns them and the offset after them; None if the grammar
+    must.
+    """
     match = _TABLES.match(text, start)
     if match is None:
         return None

@@ -24,7 +24,7 @@ _PADDING = re.compile(
 
 
 def slice_dimensions(text: str) -> SliceDimensions | None:
-    """`{[0:5], [0:8:2]}`."""
+    """Parses `{[0:5], [0:8:2]}`; None if the grammar must."""
     found = _SLICE.findall(text)
     if text != f"{{{', '.join(f'[{a}:{b}:{c}]' if c else f'[{a}:{b}]' for a, b, c in found)}}}":
         return None
@@ -32,7 +32,7 @@ def slice_dimensions(text: str) -> SliceDimensions | None:
 
 
 def padding(text: str) -> PaddingConfig | None:
-    """`1_2x0_1_0`."""
+    """Parses `1_2x0_1_0`; None if the grammar must."""
     if not _PADDING.fullmatch(text):
         return None
     parts = [tuple(map(int, part.split("_"))) for part in text.split("x")]
@@ -41,7 +41,7 @@ def padding(text: str) -> PaddingConfig | None:
 
 @exact
 def window(text: str) -> Window | None:
-    """`{size=3x3 stride=2x1 pad=1_1x0_0}`."""
+    """Parses `{size=3x3 stride=2x1 pad=1_1x0_0}`; None if the grammar must."""
     fields = dict(field.split("=") for field in text[1:-1].split(" "))
     sizes = _by_x(fields["size"])
     ones = (1,) * len(sizes)
@@ -73,7 +73,7 @@ def _ends(text: str) -> tuple[int, int]:
 
 @exact
 def dim_labels(text: str) -> ConvolutionDimensionNumbers | None:
-    """`b01f_01io->b01f`, without dimensions that have no label."""
+    """Parses `b01f_01io->b01f`; None if a dimension has no label, or the grammar must parse it."""
     lhs, rhs, output = text.replace("->", "_").split("_")
     if not len(lhs) == len(rhs) == len(output):
         return None

@@ -22,7 +22,7 @@ from hlotext.ir.values.enums import (
 
 
 def operand_precision(text: str) -> tuple[Precision, ...] | None:
-    """`{highest,default}`."""
+    """Parses `{highest,default}`; None if the grammar must."""
     words = [_PRECISIONS.get(word) for word in text[1:-1].split(",")]
     found = tuple(word for word in words if word is not None)
     return found if len(found) == len(words) else None

@@ -27,4 +27,4 @@ class Builder(
     ShapeBuilder,
     TokenBuilder,
 ):
-    """Every rule of the grammar."""
+    """Builds the values of all rules of the grammar."""

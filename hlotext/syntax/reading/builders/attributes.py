@@ -14,7 +14,7 @@ _CLOSING = {"{": "}", "(": ")", "[": "]"}
 
 
 class AttributeBuilder:
-    """Rules of attributes.lark."""
+    """Builds the values of the rules in attributes.lark."""
 
     def attribute(self, children: Children) -> ParsedAttribute:
         name, value = children

@@ -29,7 +29,7 @@ _QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
 
 
 class HeaderBuilder:
-    """Rules of header.lark."""
+    """Builds the values of the rules in header.lark."""
 
     def input_output_alias(self, children: Children) -> InputOutputAliasConfig:
         return InputOutputAliasConfig(tuple(child for child in children if child is not None))

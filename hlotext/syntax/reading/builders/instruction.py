@@ -29,10 +29,10 @@ _OPENERS, _CLOSERS = frozenset("([{"), frozenset(")]}")
 
 
 class TokenTracker:
-    """Tells the builder where the rule that is being finished ends; Lark calls it as its post-lexer.
+    """Gives the builder the end of the rule that is being reduced; Lark calls it as its post-lexer.
 
-    Lark finishes a rule when it has seen the token behind it, so the rule ends where the token before that one ends. What is
-    not finished stands on Lark's stack, a kilobyte for each bracket: so it is also here that nesting finds its bound.
+    Lark reduces a rule after reading the token after it, so the rule ends at the token before that one. Unfinished
+    rules take about a kilobyte of Lark's stack per bracket, so the nesting depth is limited here.
     """
 
     always_accept = ()
@@ -55,7 +55,7 @@ class TokenTracker:
 
     @staticmethod
     def counted(token: Token, depth: int) -> int:
-        """The number of open brackets behind a token. Raises TermError if they are too many."""
+        """Returns the number of open brackets after a token. Raises TermError if it exceeds the limit."""
         if token[-1:] in _OPENERS:
             depth += 1
             if depth > MAX_BRACKETS:
@@ -71,7 +71,7 @@ def _position(token: Any) -> int:
 
 
 class InstructionBuilder:
-    """Rules of instruction.lark and module.lark."""
+    """Builds the values of the rules in instruction.lark and module.lark."""
 
     tracker: TokenTracker
 

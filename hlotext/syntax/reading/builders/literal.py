@@ -10,7 +10,7 @@ from hlotext.syntax.reading.builders.values import Children
 
 
 class LiteralBuilder:
-    """Rules of literal.lark. A literal is a list of words until its shape is known."""
+    """Builds the values of the rules in literal.lark: a list of words, since the shape is not known yet."""
 
     def literal(self, children: Children) -> LiteralTokens:
         words: list[str] = []

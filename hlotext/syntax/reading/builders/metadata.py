@@ -25,7 +25,7 @@ from hlotext.syntax.source.limits import MAX_NESTING
 
 
 class MetadataBuilder:
-    """Rules of metadata.lark."""
+    """Builds the values of the rules in metadata.lark."""
 
     # ---- metadata
 
@@ -138,7 +138,7 @@ class _Node(NamedTuple):
 
 
 def opaque_text(pieces: list[Any]) -> str:
-    """The text of an `opaque_dict` rule's value, braces included."""
+    """Returns the text of an `opaque_dict` value, including braces."""
     texts = ["{"]
     stack = [iter(pieces)]
     while stack:

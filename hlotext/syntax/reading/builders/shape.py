@@ -30,7 +30,7 @@ def _non_negative(token: str, what: str) -> int:
 
 
 class ShapeBuilder:
-    """Rules of shape.lark and layout.lark."""
+    """Builds the values of the rules in shape.lark and layout.lark."""
 
     def shape(self, children: Children) -> Shape:
         shape: Shape = children[0]

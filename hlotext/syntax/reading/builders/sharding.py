@@ -77,7 +77,7 @@ class _ParsedMesh(NamedTuple):
 
 
 class ShardingBuilder:
-    """Rules of sharding.lark and replica_groups.lark."""
+    """Builds the values of the rules in sharding.lark and replica_groups.lark."""
 
     def sharding(self, children: Children) -> Sharding:
         value: Sharding = children[0]

@@ -53,7 +53,7 @@ Children: TypeAlias = "list[Any]"
 
 
 class TokenBuilder:
-    """Rules of tokens.lark."""
+    """Builds the values of the rules in tokens.lark."""
 
     def int_list(self, children: Children) -> tuple[int, ...]:
         return tuple(integer(token) for token in children if token is not None)
@@ -69,7 +69,7 @@ Word = Callable[[Any, Children], StrEnum | RawValue]
 
 
 def one_of(token: Any, enumeration: type[StrEnum], what: str) -> StrEnum:
-    """The member whose text is the token's. Raises TermError with the allowed words and the nearest one."""
+    """Returns the enum member with a token's text. Raises TermError with the allowed words and the nearest one."""
     for member in enumeration:
         if member.value == token:
             return member
@@ -122,12 +122,12 @@ _SHUFFLE_MODES = frozenset(ShuffleMode)
 
 
 def number(token: str) -> float:
-    """The value of a NUMBER token; a NaN keeps its sign, but not its payload."""
+    """Returns the value of a NUMBER token; a NaN keeps its sign, but not its payload."""
     return float(token.partition("(")[0])
 
 
 def unquote_at(token: Any) -> str:
-    """The text of a STRING token. Raises TermError with the place of a bad escape."""
+    """Returns the text of a STRING token. Raises TermError with the offset of an invalid escape."""
     try:
         return unquote(token)
     except TermError as error:
@@ -158,7 +158,7 @@ def _by_x(token: str) -> list[int]:
 
 
 class Field(NamedTuple):
-    """One `name=value` inside a value."""
+    """A `name=value` pair inside a value."""
 
     name: str
     value: Any
@@ -167,7 +167,7 @@ class Field(NamedTuple):
 
 
 def unique_fields(fields: list[Field], what: str) -> dict[str, Any]:
-    """The fields by name. Raises TermError for a name that comes twice."""
+    """Returns the fields by name. Raises TermError for a duplicate."""
     found: dict[str, Any] = {}
     for field in fields:
         if field.name in found:
@@ -177,12 +177,12 @@ def unique_fields(fields: list[Field], what: str) -> dict[str, Any]:
 
 
 def name_of(token: Any) -> str:
-    """The token without `=` at its end."""
+    """Returns the token without its trailing `=`."""
     return str(token[:-1])
 
 
 class ValueBuilder:
-    """Rules of values.lark."""
+    """Builds the values of the rules in values.lark."""
 
     # ---- single values
 
