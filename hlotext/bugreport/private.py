@@ -39,7 +39,7 @@ class Leak:
 
 
 def machine_words() -> dict[str, str]:
-    """Words that identify this machine and its user, each with its kind."""
+    """Returns words that identify this machine and its user, each with its kind."""
     found: dict[str, str] = {}
     home = os.path.expanduser("~")
     if len(home) >= _LEAST:
@@ -59,7 +59,7 @@ def machine_words() -> dict[str, str]:
 
 
 def module_words(module: hlo.Module) -> dict[str, str]:
-    """Words of a module that identify its program: its own name, and the source files of its metadata."""
+    """Returns words of a module that identify its program: its name, and the source files in its metadata."""
     found = {}
     if len(module.name) >= _LEAST and module.name not in OPCODES and module.name != "module":
         found[module.name] = "name of the module"
@@ -89,7 +89,7 @@ def leaks(text: str, words: Mapping[str, str]) -> Iterator[Leak]:
 
 
 def texts(module: hlo.Module) -> Iterator[str]:
-    """The quoted texts of a module that are no words of a compiler or of `Anonymize`, each once."""
+    """Yields the distinct quoted texts of a module, except those of compilers and of `Anonymize`."""
     found = (match[1].replace('\\"', '"') for match in _QUOTED.finditer(str(module)))
     for text in dict.fromkeys(found):
         if not (_OWN_WORDS.fullmatch(text) or is_public_target(text) or text.startswith("#sdy")):
@@ -100,7 +100,7 @@ _OUR_PATHS = ("/bin/sh", "/dev/null", "/module.txt", "/usr/bin/env")
 
 
 def shown_settings(settings: Mapping[str, tuple[str, bool]]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Settings whose values identify no place or person, and the names of the others."""
+    """Returns the settings whose values identify no location or person, and the names of the others."""
     shown: dict[str, str] = {}
     withheld: list[str] = []
     for name, (value, is_text) in sorted(settings.items()):

@@ -61,7 +61,7 @@ class CommandGroup(click.Group):
         return name, command, rest
 
     def unknown(self, ctx: click.Context, word: str, rest: Sequence[str] = ()) -> str:
-        """The message about a word that is not a command; `rest` are the words behind it."""
+        """Returns the message about a word that is not a command; `rest` are the words after it."""
         meant = did_you_mean(word, self.list_commands(ctx))
         if not meant and word in COMMANDS:  # `dump show DIR`
             meant = f"did you mean {pasted([word, *rest])}?"

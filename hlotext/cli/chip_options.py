@@ -34,19 +34,19 @@ T = TypeVar("T")
 
 
 def place_text(place: SourceLocation | None) -> str:
-    """A source line without its folders."""
+    """Formats a source location without its folders; empty for None."""
     if place is None:
         return ""
     return f"{place.file.replace(chr(92), '/').rpartition('/')[2]}:{place.line}"
 
 
 def line_cell(place: SourceLocation | None) -> Shown:
-    """A source line: with its folders for JSON, without for people."""
+    """Returns a cell with a source location: with folders in JSON, without them in text."""
     return Shown(None if place is None else f"{place.file}:{place.line}", place_text(place))
 
 
 def told(ask: Callable[[], T]) -> T:
-    """An answer, where what the library refuses is a wrong usage."""
+    """Calls a function and returns its result; a ValueError becomes a UsageError."""
     try:
         return ask()
     except ValueError as error:
@@ -63,7 +63,7 @@ COSTS = click.option(
 
 
 def costs_of(path: str | None) -> TargetCosts | None:
-    """The table of targets in a TOML file. Raises UsageError and Unreadable."""
+    """Reads a table of custom-call costs from a TOML file; None for None. Raises UsageError and Unreadable."""
     if path is None:
         return None
     text = _text(path)
@@ -82,7 +82,7 @@ def _text(path: str) -> str:
 
 
 def chip_of(name: str) -> Chip:
-    """A chip by name, alias or TOML file. Raises UsageError and Unreadable."""
+    """Returns a chip by name, alias or TOML file. Raises UsageError and Unreadable."""
     if name.endswith(".toml"):
         text = _text(name)
         return told(lambda: chips.read_chip(text, name))
@@ -90,13 +90,13 @@ def chip_of(name: str) -> Chip:
 
 
 def say_other_platform(place: str, module: Module, chip: Chip) -> None:
-    """Says that a module was compiled for another platform than that of the chip that is asked for."""
+    """Prints a warning if a module was compiled for another platform than the requested chip's."""
     if told := other_platform(module, chip):
         say(f"{place}: {told}")
 
 
 def say_given_platform(place: str, module: Module, platform: str | None) -> None:
-    """Says that `--platform` is another one than the text shows, whose rules are followed all the same."""
+    """Prints a warning if `--platform` differs from the platform of the text."""
     own = backend_of(module)
     if platform is not None and own is not None and own.value != platform:
         say(
@@ -105,7 +105,7 @@ def say_given_platform(place: str, module: Module, platform: str | None) -> None
 
 
 def with_set(chip: Chip, figures: tuple[str, ...]) -> Chip:
-    """A chip with figures of one's own, `NAME=NUMBER` each. Raises UsageError."""
+    """Returns a chip with figures replaced by `NAME=NUMBER` options. Raises UsageError."""
     own: dict[str, object] = {}
     for figure in figures:
         key, _, value = figure.partition("=")
@@ -117,7 +117,7 @@ def with_set(chip: Chip, figures: tuple[str, ...]) -> Chip:
 
 
 def choice_json(choice: ChipChoice | None) -> dict[str, Any]:
-    """The chip whose rules and rates were taken, and why; nulls where there is nothing to choose."""
+    """Returns the chip and how it was chosen, as JSON values; nulls for None."""
     return {
         "chip": choice.chip.name if choice is not None else None,
         "chip_source": choice.source if choice is not None else None,
@@ -126,7 +126,7 @@ def choice_json(choice: ChipChoice | None) -> dict[str, Any]:
 
 
 def xla_json(figures: Cost | TpuCost) -> dict[str, Any]:
-    """XLA's own figures; the seconds are those of what has a known cost, and null off TPU."""
+    """Returns XLA's own figures as JSON values; seconds cover operations of known cost, and are null except for TPU."""
     own = figures if isinstance(figures, TpuCost) else None
     return {
         "flops": figures.flops,

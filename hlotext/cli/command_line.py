@@ -21,7 +21,7 @@ _OUTPUTS = frozenset({"--output", "--output-file", "--svg", "--write-baseline", 
 
 @attrs.define
 class CommandLine:
-    """Words of one command: its options with their values, and the words that are none."""
+    """The words of a command: options with values, and positional words."""
 
     options: list[tuple[click.Option, str, str]] = attrs.field(factory=list)
     """Each option as it is given: the parameter, its spelling, and its value, empty for a flag."""
@@ -29,23 +29,23 @@ class CommandLine:
 
 
 def note_words(ctx: click.Context, words: Sequence[str]) -> None:
-    """Keeps the words behind `hlotext`, for the messages about them."""
+    """Stores the words of the command line for error messages."""
     ctx.find_root().meta[_WORDS] = list(words)
 
 
 def noted_words(ctx: click.Context | None) -> list[str]:
-    """The words behind `hlotext`; empty if there is no context."""
+    """Returns the words of the command line; empty if there is no context."""
     found: list[str] = [] if ctx is None else ctx.find_root().meta.get(_WORDS, [])
     return found
 
 
 def pasted(words: Sequence[str]) -> str:
-    """A command line of `hlotext` in backquotes, quoted for a shell."""
+    """Returns a command line of `hlotext` in backquotes, quoted for a shell."""
     return f"`hlotext {shlex.join(words)}`"
 
 
 def split(command: click.Command, words: Sequence[str]) -> CommandLine:
-    """The words of a command up to `--` by options and others; unknown options are left out."""
+    """Splits the words of a command before `--` into options and others; unknown options are left out."""
     known = options_of(command)
     found = CommandLine()
     waiting: tuple[click.Option, str] | None = None
@@ -73,14 +73,14 @@ def split(command: click.Command, words: Sequence[str]) -> CommandLine:
 
 
 def options_of(command: click.Command) -> dict[str, click.Option]:
-    """Options of a command by their spellings."""
+    """Returns the options of a command by their spellings."""
     return {
         spelling: option for option in command.params if isinstance(option, click.Option) for spelling in option.opts
     }  # fmt: skip
 
 
 def refuse_slips(ctx: click.Context, command: click.Command, words: Sequence[str]) -> None:
-    """Refuses what click would accept, for a command in a context of its own. Raises UsageError."""
+    """Raises UsageError for mistakes in a command line that click would accept."""
     is_mixed = bool(command.context_settings.get("ignore_unknown_options"))
     if is_mixed and "--" not in words:
         return  # where another program's command begins is not known

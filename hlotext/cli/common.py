@@ -65,7 +65,7 @@ FILES = click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...")
 
 
 def which_option(default: Which) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--which`: of a folder which texts of each compilation."""
+    """Returns the decorator for `--which`, which selects texts of each compilation in a folder."""
     return click.option(
         "--which",
         type=click.Choice(["last", "ends", "all"]),
@@ -78,7 +78,7 @@ def which_option(default: Which) -> Callable[[Callable[..., Any]], Callable[...,
 def limit_option(
     default: int, what: str = "rows per table"
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--limit`: how many rows are shown."""
+    """Returns the decorator for `--limit`, the maximum number of rows."""
     return click.option(
         "--limit",
         type=click.IntRange(min=0),
@@ -89,7 +89,7 @@ def limit_option(
 
 
 def timeout_option(default: float, what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--timeout`: for how many seconds something runs at most; `what` follows `Time limit`."""
+    """Returns the decorator for `--timeout` in seconds; `what` continues its help `Time limit`."""
     return click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
@@ -101,7 +101,7 @@ def timeout_option(default: float, what: str) -> Callable[[Callable[..., Any]], 
 
 
 def max_tests_option(default: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--max-tests`: how often a command runs at most to reduce a module."""
+    """Returns the decorator for `--max-tests`, the maximum number of runs of a command that reduces a module."""
     return click.option(
         "--max-tests",
         type=click.IntRange(min=1),
@@ -123,14 +123,15 @@ _FORMAT = click.option(
 
 
 def FORMAT(command: F) -> F:  # noqa: N802
-    """`--format`, and which columns and rows of tables."""
+    """Adds `--format`, `--columns` and `--sort` to a command."""
     return table_options(_FORMAT(command))
 
 
 class Unreadable(click.ClickException):
-    """Input that cannot be used: one line on standard error (on a terminal `report` where there is one), exit status 2.
+    """Raised for input that cannot be used: one line on standard error (a report on a terminal if given), exit status
+    2.
 
-    `where` is what JSON says of the place: file, line, column, code.
+    `where` has the location for JSON: file, line, column, code.
     """
 
     exit_code = UNREADABLE
@@ -153,7 +154,7 @@ NOT_FOUND = 1
 
 
 class NotFound(click.ClickException):
-    """A name that is not there: one line on standard error, exit status 1."""
+    """Raised for a name that does not exist: one line on standard error, exit status 1."""
 
     exit_code = NOT_FOUND
 
@@ -163,7 +164,7 @@ class NotFound(click.ClickException):
 
 
 def age_json(age: XlaAge) -> dict[str, Any]:
-    """An XLA age as JSON: the earliest and latest day, with the evidence."""
+    """Returns an XLA age as JSON values: the earliest and latest date, and the evidence."""
     return {
         "since": age.since.isoformat() if age.since is not None else None,
         "until": age.until.isoformat() if age.until is not None else None,
@@ -172,7 +173,7 @@ def age_json(age: XlaAge) -> dict[str, Any]:
 
 
 def write_file(path: str | os.PathLike[str], data: str | bytes) -> None:
-    """Writes a file whole or not at all. Raises Unreadable with the reason."""
+    """Writes a file atomically. Raises Unreadable with the reason, and UsageError if it is a folder."""
     try:
         if isinstance(data, str):
             write_text(path, data)
@@ -187,14 +188,14 @@ def write_file(path: str | os.PathLike[str], data: str | bytes) -> None:
 
 
 def write_picture(place: str, text: str) -> None:
-    """Writes a picture to a file, and says so, or to standard output for `-`. Raises Unreadable."""
+    """Writes a picture to a file and reports this, or to standard output for `-`. Raises Unreadable."""
     _write_or_emit(place, text, "")
 
 
 def format_of(place: str, given: str | None, endings: Mapping[str, Sequence[str]]) -> str:
-    """The format of an output file: as given, else by the ending of its name, else the first of `endings`.
+    """Returns the format of an output file: the given one, else that of its suffix, else the first of `endings`.
 
-    Raises UsageError for a name with the ending of another format.
+    Raises UsageError for a name with the suffix of another format.
     """
     ending = os.path.splitext(place)[1].lower()
     by_name = next((name for name, known in endings.items() if ending in known), None)
@@ -209,7 +210,7 @@ def format_of(place: str, given: str | None, endings: Mapping[str, Sequence[str]
 
 
 def write_page(place: str, page: str) -> None:
-    """The same for a page, with its size."""
+    """Writes a page to a file and reports this with its size, or to standard output for `-`. Raises Unreadable."""
     size = len(page.encode())
     _write_or_emit(place, page, f", {size / 1e6:.1f} MB" if size >= 1e5 else f", {size / 1e3:.1f} kB")
 
@@ -223,7 +224,7 @@ def _write_or_emit(place: str, text: str, size: str) -> None:
 
 
 def as_options(message: str) -> str:
-    """A message of the library, with options in place of the arguments that it asks for: `set platform= to`."""
+    """Replaces arguments in a library message by options: `set platform= to` becomes `set --platform to`."""
     return _ARGUMENT.sub(r"set --\1 ", message)
 
 
@@ -231,7 +232,7 @@ _ARGUMENT = re.compile(r"\bset (\w+)= ")
 
 
 def say(message: str) -> None:
-    """One line on standard error: what went wrong, or what was done. Nothing in it acts there."""
+    """Prints one line to standard error, with control characters replaced."""
     _complain(f"hlotext: {escape.line(message)}")
 
 
@@ -243,11 +244,11 @@ def _complain(text: str) -> None:
 def read(
     place: str | ModuleFile, *, with_errors: bool = False, is_whole: bool = False, with_notes: bool = False
 ) -> hlo.ParseResult:
-    """The modules of a path, of `-` or of a file of a dump folder, with notes on what this release does not know.
+    """Returns the modules of a path, `-` or a file of a dump folder, and notes on what this release does not know.
 
-    Other forms of a program are converted (`hlotext.proto.held`). Raises Unreadable, for text that is no HLO only unless the
-    caller wants to say its errors itself (`with_notes`: its notes only); to such a caller StableHLO is text that is no HLO.
-    `is_whole`: also for text that is cut before its entry.
+    Other forms of a program are converted (see `hlotext.proto.held`). Raises Unreadable; but with `with_errors` or
+    `with_notes`, invalid HLO is returned with its errors or notes, and StableHLO text is invalid HLO. `is_whole` also
+    accepts text that ends before its entry.
     """
     if not isinstance(place, str) and place.file is None:  # a file beside the dumps, which may hold a proto
         place = place.path
@@ -284,7 +285,7 @@ def read(
 
 
 def say_misspelled(notes: Iterable[hlo.Diagnostic]) -> None:
-    """Says which names of a text are probably misspelled, one of each: figures of it are wrong or incomplete."""
+    """Prints the notes on names that are probably misspelled, one per name, since figures may be wrong because of them."""
     said: dict[str, str] = {}
     for note in notes:
         if is_misspelled(note):
@@ -294,7 +295,7 @@ def say_misspelled(notes: Iterable[hlo.Diagnostic]) -> None:
 
 
 def is_misspelled(note: hlo.Diagnostic) -> bool:
-    """True for an unknown name that is close to a known one: new names of XLA are tolerated, but `addd` is none of them."""
+    """True for the note on an unknown name that is close to a known one: `addd`, in contrast to a new name of XLA."""
     return note.code in _UNKNOWN_NAMES and note.help.startswith("did you mean")
 
 
@@ -312,9 +313,9 @@ def _first_error(source: hlo.Source) -> hlo.Diagnostic | None:
 
 
 def not_found(error: LookupError) -> NotFound:
-    """The error for a name that is not there, of which packages raise LookupError itself, with a sentence.
+    """Returns the error for a LookupError of the library.
 
-    A KeyError or IndexError that gets this far is a key that hlotext itself missed: it is raised again, as a fault.
+    A KeyError or IndexError is an internal error and is raised again.
     """
     if type(error) is not LookupError:
         raise error
@@ -322,7 +323,7 @@ def not_found(error: LookupError) -> NotFound:
 
 
 def say_converted(name: str) -> None:
-    """Says that a program was converted to HLO, and what is to be read instead."""
+    """Prints that a program was converted to HLO, and what to read instead."""
     say(
         f"{name}: StableHLO, converted by jaxlib: the program before compilation. For memory, cost and time give "
         "jax.jit(f).lower(...).compile().as_text() or a dump (XLA_FLAGS=--xla_dump_to=DIR)"
@@ -330,7 +331,7 @@ def say_converted(name: str) -> None:
 
 
 def say_if_converted(place: str) -> None:
-    """`say_converted` for a file of another form than HLO, which a library function converts by itself."""
+    """Prints the message of `say_converted` if a file is MLIR."""
     if place == "-" or not os.path.isfile(place):
         return
     with open(place, "rb") as file:
@@ -344,13 +345,16 @@ _PROBED = 4096
 
 
 def say_assumed_entry(place: str, module: hlo.Module) -> None:
-    """Says which computation is taken for the entry of a module that marks none."""
+    """Prints which computation is assumed to be the entry, if the module marks none."""
     if told := assumed_entry(module):
         say(f"{place}: {told}")
 
 
 def refuse_missing_entry(place: str, module: hlo.Module) -> None:
-    """For figures of a whole program. Raises Unreadable for a text that is cut before its entry: a helper would answer."""
+    """Raises Unreadable for a text that ends before its entry, where figures of the whole program are needed.
+
+    Otherwise prints which computation is assumed to be the entry, if the module marks none.
+    """
     if missing := missing_entry(module):
         raise Unreadable(f"{place}: {missing}", where={"file": place})
     say_assumed_entry(place, module)
@@ -381,9 +385,9 @@ def _used_lazily(place: str, use: Callable[[tuple[hlo.Module, ...]], T]) -> tupl
 
 
 def refuse_missing(places: Iterable[str]) -> None:
-    """Ends the command, before anything of the others is printed, for a word that is no path but belongs to an option.
+    """Raises Unreadable for a word that belongs to an option rather than being a path, before output begins.
 
-    Also for the only path, if it does not exist; of several the others are read all the same. Raises Unreadable.
+    Also for a single path that does not exist; with several paths, the others are read nevertheless.
     """
     places = list(places)
     missing = [place for place in places if place != "-" and not _exists(place)]
@@ -415,11 +419,11 @@ def _missing_text(place: str) -> str:
 
 
 class Inputs:
-    """The modules' texts of a command, one by one: place and content; a progress bar on a terminal for long work.
+    """Reads the module texts of a command one by one, with a progress bar on terminals.
 
-    A path is a file, `-`, a dump folder or a packed one. Of a folder the texts of modules are taken, `which` of each
-    compilation (see `hlotext.dumps.module_texts`); what else lies there is known to be no module. What cannot be read is
-    reported and left out; `finish` then ends the command with exit status 2.
+    A path is a file, `-`, a dump folder or a packed one. In a folder, the texts of modules are read, `which` of each
+    compilation (see `hlotext.dumps.module_texts`). Unreadable texts are reported and skipped; `finish` then ends the
+    command with exit status 2.
     """
 
     def __init__(
@@ -468,10 +472,10 @@ class Inputs:
         return self._each(lambda text, _: read(text, with_errors=self._with_errors, is_whole=self._is_whole))
 
     def used(self, use: Callable[[tuple[hlo.Module, ...]], T]) -> Iterator[tuple[str, tuple[T, list[str]]]]:
-        """The place of each text, what `use` makes of its modules, and a line for all that this release does not know.
+        """Yields the location of each text, with the result of `use` for its modules and a line for each unknown part.
 
-        Of a large file computations are read as they are touched, so `use` should keep no node. Where that meets an error,
-        the file is read at once, which says it with all others.
+        Large files are read lazily, so `use` should not keep nodes. If a lazily read file is invalid, it is read again
+        as a whole, which reports all errors.
         """
 
         def read_and_use(text: str | ModuleFile, size: int) -> tuple[T, list[str]]:
@@ -503,7 +507,7 @@ class Inputs:
             yield place, found
 
     def refuse_packed(self) -> None:
-        """For those who write files in place. Raises UsageError if one lies in a packed folder."""
+        """Raises UsageError if a text is in a packed folder, for commands that write in place."""
         if any(not isinstance(text, str) and text.archive is not None for text in self.texts):
             raise click.UsageError("cannot write in place inside an archive")
 
@@ -512,14 +516,16 @@ class Inputs:
         self.unreadable += 1
 
     def finish(self) -> None:
-        """To be called after the last file. Raises Exit if one was unreadable."""
+        """Must be called after the last file. Raises Exit if one was unreadable."""
         if self.unreadable:
             raise click.exceptions.Exit(UNREADABLE)
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM ends what is in it as an exception does, so that temporary files go; then this process, as of the signal."""
+    """Within the context, SIGTERM raises an exception, so that temporary files are removed; then the signal ends the
+    process.
+    """
     before = signal.getsignal(signal.SIGTERM)
     if before is not signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
         yield
@@ -547,7 +553,7 @@ class _Terminated(BaseException):
 
 
 def internal_error(error: Exception, place: str) -> str:
-    """Message for an internal error on one of several texts."""
+    """Returns the message about an internal error with one of several texts."""
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
     said = " ".join(f"{type(error).__name__}: {error}".split())
@@ -555,7 +561,7 @@ def internal_error(error: Exception, place: str) -> str:
 
 
 def say_outward_links(place: str) -> None:
-    """That links in a folder are not followed, since they lead out of it."""
+    """Prints that links out of a folder are skipped, if there are any."""
     from hlotext.dumps.storage import outward_links
 
     found = outward_links(place) if os.path.isdir(place) else []
@@ -600,7 +606,7 @@ TRIPS = click.option(
 
 
 def trips_of(given: Iterable[str]) -> dict[str, int]:
-    """Trip counts by names of loops or their bodies."""
+    """Parses `LOOP=N` options into trip counts by name of loop or loop body. Raises UsageError."""
     found: dict[str, int] = {}
     for one in given:
         body, _, count = one.rpartition("=")

@@ -17,7 +17,7 @@ from hlotext.thunks import with_kernels_named
 
 
 def trace_data(module: hlo.Module, file: str, chip: str | None, trace: str | None) -> bytes:
-    """The gzipped events. Raises Unreadable where the chip is not known, or the trace does not hold the module."""
+    """Returns gzipped trace events. Raises Unreadable if the chip is unknown, or the trace lacks the module."""
     given = chip_of(chip) if chip is not None else None
     if given is not None:
         say_other_platform(file, module, given)
@@ -38,7 +38,10 @@ def trace_data(module: hlo.Module, file: str, chip: str | None, trace: str | Non
 
 
 def traced(place: str, module: hlo.Module) -> TracedModule:
-    """The module's program of a profiler's trace, of several the one that ran longest. Raises Unreadable, NotFound."""
+    """Returns the module's program in a profiler trace; if there are several, the longest-running one.
+
+    Raises Unreadable and NotFound.
+    """
     data, label = read_data(place)
     if isinstance(data, str):
         raise Unreadable(f"{label} is not a profiler trace (.xplane.pb)")

@@ -34,7 +34,7 @@ Lines: TypeAlias = Mapping[hlo.Instruction, tuple[SourceLocation, object]]
 
 @attrs.frozen
 class TimeOptions:
-    """Chip, mesh, trip counts and costs of custom calls of the command line."""
+    """Chip, mesh, trip counts and custom-call costs from the command line."""
 
     chip: Chip | None
     figures: tuple[str, ...]
@@ -50,7 +50,7 @@ def rates_of(
     trips: tuple[str, ...],
     costs: cost.TargetCosts | None,
 ) -> TimeOptions:
-    """The options of the command line as values. Raises UsageError."""
+    """Returns command-line options as values. Raises UsageError."""
     given: DeviceMesh | None = told(lambda: parse_mesh(mesh)) if mesh is not None else None
     return TimeOptions(chip, figures, given, trips_of(trips), costs)
 
@@ -72,7 +72,7 @@ def estimated(
 
 
 def mesh_named(module: hlo.Module, compilation: dumps.Compilation | None) -> DeviceMesh | None:
-    """The mesh whose axes the program before optimization names; None if it, or what was dumped, names none."""
+    """Returns the mesh whose axes the program before optimization names; None if there is none."""
     found = dumps.collectives.named_mesh(compilation, module) if compilation is not None else None
     return found.mesh if found is not None else None
 
@@ -85,8 +85,11 @@ def show(
     work: list[tuple[str, str]],
     limit: int,
 ) -> None:
-    """Shows a lower bound on run time. `work`: facts about operations and bytes; `compiled_for`: as far as text and folder
-    tell it, whatever chip was given."""
+    """Prints a lower bound on run time.
+
+    `work` has facts about operations and bytes; `compiled_for` is the chip according to text and folder, regardless of
+    a given one.
+    """
     chip = [] if choice.source == "given" else [("chip", str(choice))]
     if found.compiled_for:
         own = [one.name for one in CHIPS.values() if one.backend is backend_of(found.module)]
@@ -174,14 +177,14 @@ _LOOPS = 3
 
 
 def loops_told(loops: Sequence[hlo.Instruction]) -> str:
-    """That loops are counted once, with the options that set their trip counts."""
+    """Returns a message that loops are counted once, with the options that set their trip counts."""
     options = " ".join(f"--trips {shlex.quote(one.name)}=N" for one in loops[:_LOOPS])
     more = f" and {len(loops) - _LOOPS:,} more" if len(loops) > _LOOPS else ""
     return f"{pluralize(len(loops), 'loop')}, each counted once (set {options}{more})"
 
 
 def scatters_told(found: cost.Estimate) -> str:
-    """That scatters can take far longer than is counted, and what XLA's model says where that is more."""
+    """Returns a message that scatters can take far longer than counted, with the time of XLA's model if that is longer."""
     rows = f"{pluralize(len(found.scatters), 'scatter')} of {pluralize(sum(found.scatters.values()), 'row')} in all runs"
     told = f"{rows}, counted by bytes only: rows written one by one can take far longer"
     model = found.roofline_seconds
@@ -344,7 +347,7 @@ def _line(lines: Lines, instruction: hlo.Instruction) -> Shown:
 
 
 def as_json(found: cost.Estimate) -> dict[str, Any]:
-    """A lower bound on run time as JSON."""
+    """Returns a lower bound on run time as JSON values."""
     lines = source_locations(found.module)
     return {
         "is_estimate": True,

@@ -27,7 +27,7 @@ _UNKNOWN = "unknown"
 
 
 def compare_folders(old: str, new: str, exact: bool) -> FolderDiff:
-    """The compilations of both. Raises Unreadable."""
+    """Compares the compilations of two dump folders. Raises Unreadable."""
     try:
         found = diff.folders(old, new, exact=exact)
     except InputError as error:
@@ -41,7 +41,7 @@ def compare_folders(old: str, new: str, exact: bool) -> FolderDiff:
 
 
 def compare_logs(old: str, new: str) -> CacheKeyDiff | None:
-    """The keys of JAX's cache in two logs; None if one has none. Raises Unreadable."""
+    """Compares the keys of JAX's compilation cache in two logs; None if a log has none. Raises Unreadable."""
     try:
         texts = [data if isinstance(data, str) else decode(data) for data, _ in map(read_data, (old, new))]
     except InputError as error:
@@ -53,7 +53,7 @@ def compare_logs(old: str, new: str) -> CacheKeyDiff | None:
 
 
 def show(found: FolderDiff, limit: int) -> None:
-    """For a terminal: settings of each pair first, then what differs in its programs."""
+    """Prints a comparison: for each pair its settings, then differences in its programs."""
     out = output()
     out.heading(summary(found))
     for pair in found.pairs:
@@ -83,7 +83,7 @@ def show(found: FolderDiff, limit: int) -> None:
 
 
 def summary(found: FolderDiff) -> str:
-    """One line: what is paired, and what of it changed."""
+    """Returns one line with the number of pairs and what changed."""
     settings = sum(bool(pair.settings) for pair in found.pairs)
     names = sum(pair.names_only for pair in found.pairs)
     programs = sum(
@@ -321,7 +321,7 @@ def _changes(pair: FolderPair, end: str) -> tuple[Changes | None, Change | None]
 
 
 def markdown_of(found: FolderDiff) -> str:
-    """A summary for an issue or a pull request."""
+    """Returns a Markdown summary for an issue or pull request."""
     md, code = markdown, markdown_code
     out = [f"### hlotext diff: {md(summary(found))}", ""]
     for pair in found.pairs:
@@ -349,7 +349,7 @@ def _totals_json(totals: Totals | None) -> dict[str, Any]:
 
 
 def json_of(found: FolderDiff) -> dict[str, Any]:
-    """Everything, as JSON values."""
+    """Returns the comparison as JSON values."""
     return {
         "is_same": found.is_same,
         "pairs": [
@@ -398,7 +398,7 @@ def _end(pair: FolderPair, end: str) -> dict[str, Any]:
 
 
 def show_keys(found: CacheKeyDiff) -> None:
-    """For a terminal: the parts of the keys that differ."""
+    """Prints the parts of cache keys that differ."""
     out = output()
     out.heading(keys_summary(found))
     rows = [
@@ -410,7 +410,7 @@ def show_keys(found: CacheKeyDiff) -> None:
 
 
 def keys_summary(found: CacheKeyDiff) -> str:
-    """One line: how many keys have a partner, and which parts differ."""
+    """Returns one line with the number of paired keys, and which parts differ."""
     names = dict.fromkeys(part for pair in found.pairs for part in pair.parts)
     text = f"{pluralize(len(found.pairs), 'key')} of JAX's compilation cache in both logs"
     if found.only_old or found.only_new:
@@ -419,7 +419,7 @@ def keys_summary(found: CacheKeyDiff) -> str:
 
 
 def keys_json(found: CacheKeyDiff) -> dict[str, Any]:
-    """Everything, as JSON values."""
+    """Returns the comparison of cache keys as JSON values."""
     return {
         "is_same": found.is_same,
         "keys": [
@@ -435,7 +435,7 @@ def keys_json(found: CacheKeyDiff) -> dict[str, Any]:
 
 
 def keys_markdown(found: CacheKeyDiff) -> str:
-    """A summary for an issue."""
+    """Returns a Markdown summary of the cache keys for an issue."""
     out = [f"### hlotext diff: {markdown(keys_summary(found))}", ""]
     rows = [
         f"| {markdown(pair.module or '')} | {markdown(part)} | {' | '.join(markdown(h or '') for h in hashes)} |"

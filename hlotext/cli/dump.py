@@ -421,7 +421,7 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
 
 
 def single(path: str) -> hlo.Module:
-    """The module of a file that is no part of a dump folder. Raises Unreadable."""
+    """Returns the module of a file that is not part of a dump folder. Raises Unreadable."""
     modules = read(path).modules
     if not modules:
         raise Unreadable(f"{path} contains no module")

@@ -133,7 +133,7 @@ def _place(one: dumps.CollectiveCause) -> SourceLocation | None:
 
 
 def cause_json(one: dumps.CollectiveCause) -> dict[str, Any]:
-    """A collective's answer as JSON."""
+    """Returns the cause of a collective as JSON values."""
     place = _place(one)
     return {
         "instruction": one.instruction.name,

@@ -49,9 +49,10 @@ class _Waiting:
 
 @attrs.define
 class Rewriting:
-    """New texts for files, held beside them until `commit`; what was not committed is thrown away in the end.
+    """New texts of files, written to temporary files until `commit`; uncommitted ones are discarded.
 
-    Permissions, owner and hard links stay, links are followed, packed files are packed in the same way.
+    Permissions, owner and hard links are preserved, links are followed, and compressed files are compressed in the same
+    format.
     """
 
     _waiting: dict[str, _Waiting] = attrs.field(factory=dict)
@@ -67,7 +68,7 @@ class Rewriting:
             _throw_away(waiting)
 
     def put(self, path: str, text: str) -> None:
-        """Writes a file's new text beside it. Raises Unreadable where that is impossible."""
+        """Writes a file's new text to a temporary file. Raises Unreadable if that fails."""
         target = os.path.realpath(path)
         if target in self._waiting:
             return
@@ -87,7 +88,7 @@ class Rewriting:
             raise Unreadable(f"{path}: cannot write: {error.strerror or error}") from None
 
     def commit(self) -> None:
-        """Puts every new text in the place of the old one, or none. Raises Unreadable where that is impossible."""
+        """Replaces all files by their new texts, or none. Raises Unreadable if that fails."""
         done: list[Callable[[], None]] = []
         with ExitStack() as backups:
             for target, waiting in self._waiting.items():

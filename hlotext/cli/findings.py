@@ -57,7 +57,7 @@ QUIET = click.option("-q", "--quiet", is_flag=True, help="Omit notes and the sum
 
 @attrs.define
 class FindingsOutput:
-    """Output of findings, file by file: text immediately, other formats on `finish`."""
+    """Output of findings, file by file: text immediately, other formats in `finish`."""
 
     _format: str
     _quiet: bool
@@ -69,7 +69,7 @@ class FindingsOutput:
     _found: list[hlo.Diagnostic] = attrs.field(factory=list)
 
     def add(self, diagnostics: Iterable[hlo.Diagnostic], module: str = "") -> None:
-        """Takes what was found in a module, or in a text."""
+        """Adds the findings of a module or text."""
         for diagnostic in diagnostics:
             finding = attrs.evolve(_weighed(shown(diagnostic)), module=module)
             if self._quiet and finding.severity is hlo.Severity.NOTE and not self._is_strict:
@@ -89,9 +89,9 @@ class FindingsOutput:
         return self._format in ("text", "full")
 
     def finish(self, inputs: Inputs, *, is_unreadable: bool = False) -> None:
-        """Writes what is not yet written, and one line on standard error that counts.
+        """Writes what is left, and a line on standard error with the numbers of findings.
 
-        Raises Exit: with status 2 where something could not be read, with 1 where more than notes was found.
+        Raises Exit with status 2 if something was unreadable, with 1 if a finding is more than a note.
         """
         if not self._is_text or self._output_file is not None:
             report = reports.FindingsReport(self._found, inputs.places, RULES.__getitem__, hlo.__version__)
@@ -116,27 +116,27 @@ def _weighed(finding: hlo.Diagnostic) -> hlo.Diagnostic:
 
 
 def cut(report: reports.FindingsReport, limit: int | None) -> reports.FindingsReport:
-    """The first findings of a report, which then says how many there are; all without a limit."""
+    """Returns a report with the first findings only, which states the total; unchanged without a limit."""
     if limit is None:
         return report
     return attrs.evolve(report, findings=report.findings[: limit or None], total=len(report.findings))
 
 
 def say_cut(total: int, most: int) -> None:
-    """That some findings are not shown, and how to see them."""
+    """Prints that some findings are not shown, and how to show them."""
     if most and total > most:
         say(f"{most:,} of {total:,} findings shown (all: --limit 0, or --format json)")
 
 
 def shown(finding: hlo.Diagnostic) -> hlo.Diagnostic:
-    """The finding; that of a check that failed without its traceback unless that is wanted."""
+    """Returns a finding; without traceback if it is an internal error and debugging is off."""
     if finding.code != INTERNAL or os.environ.get(DEBUG_VARIABLE):
         return finding
     return attrs.evolve(finding, help=f"this is a bug in hlotext: {DEBUG_VARIABLE}=1 shows the traceback")
 
 
 def write_report(report: reports.FindingsReport, output_format: str, output_file: Path | None = None) -> None:
-    """A report in one of the formats for programs, code hosts and people, to standard output or a file. Raises Unreadable."""
+    """Writes a report in a format to a file or standard output. Raises Unreadable."""
     if output_format == "json":
         text = json_text(reports.document(report)) + "\n"
     else:
@@ -145,7 +145,7 @@ def write_report(report: reports.FindingsReport, output_format: str, output_file
 
 
 def write_text_or_show(text: str, output_file: Path | None) -> None:
-    """A report to a file, or to standard output. Raises Unreadable."""
+    """Writes a report to a file, or to standard output for None. Raises Unreadable."""
     if output_file is None:
         emit_report(text)
         return
@@ -153,7 +153,7 @@ def write_text_or_show(text: str, output_file: Path | None) -> None:
 
 
 def read_problems(result: hlo.ParseResult, place: str, findings: FindingsOutput) -> bool:
-    """Takes what the reader found in a file; gives whether the text is no HLO."""
+    """Adds the findings of the parser for a file. Returns True if the text is invalid."""
     findings.add(result.diagnostics)
     if result.left_out:
         say(f"{place}: {result.left_out:,} more findings not listed")
@@ -161,7 +161,7 @@ def read_problems(result: hlo.ParseResult, place: str, findings: FindingsOutput)
 
 
 def show(found: Iterable[hlo.Diagnostic], *, is_first: bool = True, with_origin: bool = False) -> None:
-    """Findings in full, with an empty line between two; on a terminal in colour."""
+    """Prints findings in full, separated by blank lines; in color on terminals."""
     console = None
     if is_colourful():
         from rich.console import Console

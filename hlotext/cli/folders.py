@@ -18,7 +18,7 @@ _LISTED = 5
 
 
 def opened(path: str) -> dumps.DumpFolder:
-    """A dump folder with at least one compilation. Raises Unreadable."""
+    """Opens a dump folder with at least one compilation. Raises Unreadable."""
     if path == "-":
         raise Unreadable("- is standard input, which is no folder; save the archive to a file")
     refuse_missing([path])
@@ -36,7 +36,10 @@ def opened(path: str) -> dumps.DumpFolder:
 
 
 def chosen(path: str, module: str | None) -> dumps.Compilation:
-    """The compilation that is meant: the only one, or the one of a name or number. Raises Unreadable, NotFound."""
+    """Returns a compilation of a dump folder: the only one, or the one with a name or number.
+
+    Raises Unreadable and NotFound.
+    """
     folder = opened(path)
     if module is None:
         if len(folder) == 1:
@@ -63,7 +66,7 @@ def chosen(path: str, module: str | None) -> dumps.Compilation:
 
 
 def without_clones(compilations: Sequence[dumps.Compilation]) -> list[dumps.Compilation]:
-    """The compilations without copies that XLA made of one of them, `NAME-clone`, which have no final HLO."""
+    """Returns the compilations without copies named `NAME-clone` that XLA made of one of them and that lack final HLO."""
     names = {c.name for c in compilations}
     return [
         c
@@ -73,7 +76,7 @@ def without_clones(compilations: Sequence[dumps.Compilation]) -> list[dumps.Comp
 
 
 def asked(ask: Callable[[], T]) -> T:
-    """An answer, or one line that says why there is none."""
+    """Calls a function and returns its result; library errors about the input become NotFound or Unreadable."""
     try:
         return ask()
     except LookupError as error:

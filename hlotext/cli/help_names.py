@@ -65,7 +65,7 @@ _ALL = "`hlotext help --help` lists the kinds of names"
 
 
 def meant(word: str) -> str:
-    """The suggestion of the help on a name, for a word that may be one of another kind or nearly one; may be empty."""
+    """Returns a suggestion for a word that names something else or nearly names something; empty if there is none."""
     known = [name for kind, names in _NAMES.items() if kind != _COLUMN for name in names()]
     names = [word] if kinds_of(word) else nearest(word, known) or slip_of(word, _NAMES[_COLUMN]())
     shown = " or ".join(f"`hlotext help {name}` ({kinds_of(name)[0]})" for name in dict.fromkeys(names))
@@ -73,12 +73,12 @@ def meant(word: str) -> str:
 
 
 def has_page(word: str) -> bool:
-    """True for a name that has a page of its own."""
+    """True for a name with a help page of its own."""
     return not _PAGES.isdisjoint(kinds_of(word))
 
 
 def kinds_of(word: str) -> list[str]:
-    """The kinds of things that have a name, those with pages first."""
+    """Returns the kinds of things with a name, those with pages first."""
     return [kind for kind, names in _NAMES.items() if (word.upper() if kind == _RULE else word) in names()]
 
 

@@ -14,7 +14,7 @@ _ERRORS, _IS_WRITTEN, _WANTED = (f"{__name__}.{name}" for name in ("errors", "is
 
 
 def note_format(ctx: click.Context, arguments: Sequence[str]) -> None:
-    """Remembers whether JSON is asked for, and of which command: a refused command line is never parsed to its end."""
+    """Stores whether JSON is requested, and for which command, for errors in the command line."""
     pairs = zip(arguments, [*arguments[1:], ""], strict=True)
     if any(first == "--format=json" or (first == "--format" and second == "json") for first, second in pairs):
         known = schemas.commands()
@@ -23,7 +23,7 @@ def note_format(ctx: click.Context, arguments: Sequence[str]) -> None:
 
 
 def note_error(kind: str, message: str, where: Mapping[str, Any] | None = None) -> None:
-    """Something went wrong that `errors` of the document tells. `where`: file, line, column, code, where they are known."""
+    """Adds an error to `errors` of the JSON document. `where` has file, line, column and code, as far as known."""
     ctx = click.get_current_context(silent=True)
     if ctx is not None:
         error = {"kind": kind, "message": message, **(where or {})}
@@ -33,19 +33,19 @@ def note_error(kind: str, message: str, where: Mapping[str, Any] | None = None) 
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    """The document of the running command: the version of its schema, `value`, and what went wrong so far."""
+    """Returns the JSON document of the running command: schema version, `value`, and errors so far."""
     ctx = click.get_current_context()
     ctx.meta[_IS_WRITTEN] = True
     return _text(ctx, ctx.command_path.partition(" ")[2], value)
 
 
 def write_json(value: Mapping[str, Any]) -> None:
-    """The same on standard output."""
+    """Prints the JSON document of the running command."""
     click.echo(json_text(value))
 
 
 def write_failure(ctx: click.Context) -> None:
-    """Where JSON is asked for and none was written, a document that only says what went wrong, if anything did."""
+    """Prints a JSON document with the errors, if JSON is requested and none was printed."""
     if _WANTED in ctx.meta and not ctx.meta.get(_IS_WRITTEN) and ctx.meta.get(_ERRORS):
         click.echo(_text(ctx, ctx.meta[_WANTED], {}))
 

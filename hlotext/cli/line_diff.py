@@ -11,7 +11,7 @@ _AROUND = 3
 
 
 def unified(old: Sequence[str], new: Sequence[str], name: str) -> Iterator[str]:
-    """The lines of a unified diff, as `difflib.unified_diff` writes them."""
+    """Yields the lines of a unified diff, as `difflib.unified_diff` does."""
     matcher = _Matcher(old, new)
     is_first = True
     for group in matcher.get_grouped_opcodes(_AROUND):

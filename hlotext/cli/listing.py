@@ -24,9 +24,9 @@ def _sortable(cell: described.Cell) -> Any:
 
 @attrs.frozen
 class Listing(Generic[T]):
-    """A table whose columns `hlotext.schemas.columns` describes.
+    """A table whose columns are described by `hlotext.schemas.columns`.
 
-    `row` returns the cells of one of its things; without it the columns' keys are paths of its attributes.
+    `row` returns the cells of an item; None: the columns' keys are attribute paths.
     """
 
     name: str
@@ -47,9 +47,9 @@ class Listing(Generic[T]):
         *,
         without: Collection[str] = (),
     ) -> TerminalTable:
-        """As text, the first `limit` rows; all for 0 or None.
+        """Returns the items as a text table with the first `limit` rows; all for 0 or None.
 
-        `without`: titles of columns that are left out.
+        `without` are titles of columns to leave out.
         """
         columns = described.columns(self.name)
         places = [n for n, one in enumerate(columns) if one.title is not None and one.title not in without]
@@ -78,7 +78,7 @@ class Listing(Generic[T]):
         )
 
     def json(self, things: Iterable[T]) -> list[dict[str, Any]]:
-        """As JSON, an object for each."""
+        """Returns the items as JSON objects."""
         columns = described.columns(self.name)
         return [described.record(columns, self._cells(one)) for one in things]
 

@@ -18,18 +18,18 @@ _LEAST_BARE = 1024
 
 @attrs.frozen
 class PeakLimit:
-    """Peak bytes of a module at which the check fails."""
+    """Limit of a module's peak memory in bytes, above which the check fails."""
 
     bytes: float
     is_included: bool
     """True for `>=`: the limit itself fails too."""
 
     def fails(self, peak: int) -> bool:
-        """True if a peak of so many bytes is beyond the limit."""
+        """True if a peak, in bytes, violates the limit."""
         return peak >= self.bytes if self.is_included else peak > self.bytes
 
     def told(self, label: str, peak: int) -> str:
-        """A line about a module that fails."""
+        """Returns the message about a module that violates the limit."""
         verb = "reaches" if self.is_included else "exceeds"
         size, limit = f"{byte_text(peak)} ({peak:,} bytes)", byte_text(self.bytes)
         return f"{label}: the peak of {size} {verb} the limit of {limit}"

@@ -20,7 +20,9 @@ from hlotext.syntax.source.inputs import InputError, decode, is_binary, read_dat
 
 
 def message_in(place: str) -> messages.Message | None:
-    """The message about memory that a log holds; None for what is a module, a folder or something else."""
+    """Returns the first message about memory in a log; None if there is none, or for a module, a folder or another
+    file.
+    """
     if place == "-" or is_folder(place):
         return None
     try:
@@ -37,7 +39,7 @@ def message_in(place: str) -> messages.Message | None:
 
 @attrs.frozen
 class Explained:
-    """A message, with the module that it is about where a dump is given."""
+    """A message about memory, with the assignment of its module if a dump is given."""
 
     place: str
     message: messages.Message
@@ -46,7 +48,7 @@ class Explained:
 
 
 def explained(place: str, message: messages.Message, dump: str | None) -> Explained:
-    """The message with its module. Raises Unreadable where the dump does not hold it, or no scheduled text of it."""
+    """Finds the module of a message in a dump folder. Raises Unreadable if it, or its scheduled text, is missing."""
     if dump is None:
         return Explained(place, message, None, None)
     whole = without_clones(opened(dump).compilations)
@@ -96,7 +98,7 @@ _ROUNDING = 0.001
 
 
 def show(out: Output, found: Explained, limit: int) -> None:
-    """For people: what must go, who takes the memory, what would save it."""
+    """Prints what to reduce, what uses the memory, and what would save some."""
     message, held = found.message, found.message.memory
     assert held is not None
     out.heading(f"{found.place}: {message.text}")
@@ -199,7 +201,7 @@ def _enough(saving: out_of_memory.Saving, must_go: float | None) -> str:
 
 
 def json_of(found: Explained, limit: int) -> dict[str, Any]:
-    """Everything, as JSON values."""
+    """Returns the explanation as JSON values."""
     held = found.message.memory
     assert held is not None
     assignment = found.assignment

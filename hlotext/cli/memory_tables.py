@@ -15,7 +15,7 @@ _BARS = 24
 
 
 def moment_text(shown: memory.Assignment, time: int) -> str:
-    """A moment, and what runs then."""
+    """Returns a time of the schedule with the operation that runs then."""
     if not shown.schedule:
         return "the start"
     place = shown.schedule[time]
@@ -42,7 +42,7 @@ def show_spaces(report: Output, shown: memory.Assignment) -> None:
 
 
 def excess_facts(shown: memory.Assignment, memory_space: int = 0) -> list[tuple[str, str]]:
-    """The fact that a program does not fit into a memory of its chip; none if it fits, or the size is unknown."""
+    """Returns the fact that a program does not fit in a memory of its chip; empty if it fits or the size is unknown."""
     text = usage.excess_text(shown, memory_space)
     return [("does not fit", text)] if text else []
 
@@ -84,7 +84,7 @@ def _live(row: usage.RepeatedArray) -> Row:
 
 
 def show_groups(report: Output, groups: Sequence[usage.LiveGroup], by: str, where: str, limit: int) -> None:
-    """Live bytes summed by something."""
+    """Prints live bytes by group."""
     total = sum(group.bytes for group in groups) or 1
 
     def row(group: usage.LiveGroup) -> Row:
@@ -96,7 +96,7 @@ def show_groups(report: Output, groups: Sequence[usage.LiveGroup], by: str, wher
 
 
 def show_timeline(shown: memory.Assignment, memory_space: int) -> None:
-    """Draw live bytes over the schedule as bars."""
+    """Prints live bytes over the schedule as bars."""
     bars = memory_picture.bars(shown, memory_space, _BARS)
     full = usage.space_usage(shown, memory_space)
     echo(f"\nLive in {full.name} over time (light: static, {byte_text(full.static)}; > the peak)")
@@ -133,7 +133,7 @@ def _life(span: tuple[int, int] | None) -> str:
 
 
 def show_what_if(report: Output, outcomes: Sequence[what_if.WhatIf]) -> None:
-    """Peaks before and after changes."""
+    """Prints peaks before and after changes."""
     for outcome in outcomes:
         report.facts(
             [
@@ -156,7 +156,7 @@ def _signed(outcome: what_if.WhatIf) -> str:
 
 
 def show_differences(report: Output, differences: Sequence[memory.AssignmentDifference], limit: int) -> None:
-    """Where what is computed is not what the files say."""
+    """Prints differences between the computed assignment and XLA's files."""
     real = [difference for difference in differences if not difference.is_estimated]
     estimated = len(differences) - len(real)
     report.facts(

@@ -57,7 +57,7 @@ _UNIT = re.compile(r"[kKMGTP]?i?[bB]?|[num]?s|%")
 
 
 def no_such_option(error: click.NoSuchOption) -> str:
-    """The message about an option that a command does not have: what it is called, who has it, or all there are."""
+    """Returns the message about an unknown option: a near name, commands that have it, or all options."""
     ctx = error.ctx
     plain = error.option_name.lstrip("-")
     said = f"no option {error.option_name}"
@@ -156,7 +156,7 @@ def _misplaced(error: click.NoSuchOption, ctx: click.Context) -> str:
 
 
 def with_option(ctx: click.Context | None, word: str, option: str) -> str:
-    """The command line with an option before one of its words, to be pasted."""
+    """Returns the command line with an option inserted before a word; empty if the word is not in it."""
     words = noted_words(ctx)
     if word not in words:
         return ""
@@ -165,7 +165,7 @@ def with_option(ctx: click.Context | None, word: str, option: str) -> str:
 
 
 def missing_option(error: click.MissingParameter, option: click.Option) -> str:
-    """The message about an option that is required, which may be missing before one of the words."""
+    """Returns the message about a missing required option."""
     value = option.metavar or option.type.name.upper()
     said = f"missing option {' or '.join(option.opts)} {value}"
     ctx = error.ctx
@@ -180,7 +180,7 @@ def missing_option(error: click.MissingParameter, option: click.Option) -> str:
 
 
 def path_meant(ctx: click.Context | None, word: str) -> str:
-    """The option to which a word belongs that is given for a path and is none, as advice; empty if unknown."""
+    """Returns advice about a word given as a path that belongs to an option; empty if there is none."""
     if ctx is None or "/" in word or not word:
         return ""
     known = options_of(ctx.command)

@@ -59,7 +59,7 @@ _NAMES = 20
 
 @attrs.frozen
 class TerminalTable:
-    """Rows of cells under a title. `left_out` says how many more rows there are."""
+    """A table with a title. `left_out` is the number of rows that are not shown."""
 
     title: str
     columns: Sequence[TerminalColumn]
@@ -70,14 +70,14 @@ class TerminalTable:
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal that standard output is; None if it is none, and lines may be as long as they are."""
+    """Returns the width of the terminal in columns; None if standard output is not a terminal."""
     if not sys.stdout.isatty():
         return None
     return max(shutil.get_terminal_size().columns, _NARROWEST)
 
 
 def is_colourful() -> bool:
-    """True if standard output is a terminal on which colours are wanted: https://no-color.org, and TERM says that it can."""
+    """True if standard output is a terminal that supports color, and NO_COLOR is not set."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -86,15 +86,12 @@ printable = escape.line
 
 
 def echo(text: str, end: str = "\n") -> None:
-    """Text for people, or for programs that read a report, on standard output. Nothing of it acts there."""
+    """Prints text, with control characters replaced."""
     emit(escape.lines(f"{text}{end}"))
 
 
 def emit(text: str, colour: str | None = None) -> None:
-    """HLO text, the product of a command, byte for byte on standard output; nothing of it acts on a terminal.
-
-    There it may have a colour.
-    """
+    """Prints HLO text unchanged; on terminals with control characters replaced, in a color if given."""
     if sys.stdout.isatty():
         text = escape.lines(text)
     if colour is not None and is_colourful():
@@ -103,7 +100,7 @@ def emit(text: str, colour: str | None = None) -> None:
 
 
 def emit_report(text: str) -> None:
-    """A report whose writer has seen to it that nothing in it acts, on standard output; it ends with a line end."""
+    """Prints a report that is already escaped, with a line end added if missing."""
     if text and not text.endswith("\n"):
         text += "\n"
     # Bytes, as `emit`: a page says that it is UTF-8, whatever the system's own encoding is.
@@ -111,20 +108,20 @@ def emit_report(text: str) -> None:
 
 
 def styled(text: str, style: str) -> str:
-    """The text in a style: colours, `bold` and `dim`, with blanks between."""
+    """Returns text in a style: a color, `bold` and `dim`, separated by blanks."""
     words = style.split()
     colour = next((word for word in words if word not in ("bold", "dim")), None)
     return click.style(text, fg=colour, bold="bold" in words or None, dim="dim" in words or None)
 
 
 class Command(str):
-    """A command line as the value of a fact, which is broken so that it can be pasted."""
+    """A command line as a fact's value, wrapped so that it can be copied."""
 
     __slots__ = ()
 
 
 class Output:
-    """Where a report goes: headings, facts, tables and HLO text, in the width of the terminal, in colour or not."""
+    """Prints headings, facts, tables and HLO text at a given width, with or without color."""
 
     def __init__(self, width: int | None, is_coloured: bool) -> None:
         self.width = width
@@ -154,7 +151,7 @@ class Output:
         self._line(f"{self._styled(text, 'bold')} {self._styled(rule, 'dim')}".rstrip())
 
     def facts(self, facts: Iterable[tuple[str, str]]) -> None:
-        """Names and values, one pair a line; longer values go on in the next line."""
+        """Prints names and values, one pair per line; long values are wrapped."""
         rows = [(printable(name), printable(value), isinstance(value, Command)) for name, value in facts]
         longest = max((len(name) for name, *_ in rows), default=0)
         if self.width is not None:
@@ -171,7 +168,7 @@ class Output:
         self._is_first = False
 
     def table(self, table: TerminalTable) -> None:
-        """A table; nothing for one without rows."""
+        """Prints a table; nothing if it has no rows."""
         table = table if table.is_arranged else _arranged(table)
         if not table.rows:
             return
@@ -204,7 +201,7 @@ class Output:
                 self._line(self._styled(f"{' ' * INDENT}{line}", "dim"))
 
     def text(self, title: str, text: str) -> None:
-        """HLO text as it stands, under a title; on a terminal its lines go on in the next at a blank."""
+        """Prints HLO text unchanged under a title; on terminals long lines are wrapped."""
         self._blank()
         self._line(self._styled(title, "bold"))
         for line in escape.lines(text).split("\n"):
@@ -213,11 +210,11 @@ class Output:
                 self._line(piece)
 
     def gap(self) -> None:
-        """An empty line, between parts of one section."""
+        """Prints a blank line."""
         self._line("")
 
     def note(self, text: str) -> None:
-        """A sentence of its own."""
+        """Prints a sentence."""
         text = printable(text)
         for line in [text] if self.width is None else wrapped(text, self.width, " " * INDENT):
             self._line(line)
@@ -266,12 +263,12 @@ def _arranged(table: TerminalTable) -> TerminalTable:
 
 
 def output() -> Output:
-    """Where the reports of this process go: as wide as the terminal, with colours unless NO_COLOR is set; else plain text."""
+    """Returns the output of this process: as wide as the terminal and in color unless NO_COLOR is set, else plain text."""
     return Output(terminal_width(), is_colourful())
 
 
 class ReadingBar:
-    """A bar on standard error while large files are read, where that is a terminal; else nothing."""
+    """A progress bar on standard error while large files are read; nothing if that is not a terminal."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._bar: Progress | None = None
@@ -282,7 +279,7 @@ class ReadingBar:
 
     @contextmanager
     def reading(self, name: str, size: int) -> Iterator[None]:
-        """Shows the bar while one file is read."""
+        """Shows the bar while a file is read."""
         if self._bar is None:
             yield
             return
@@ -296,7 +293,7 @@ class ReadingBar:
 
 
 class WorkBar:
-    """A bar on standard error that counts what is done of many things, where that is a terminal; else nothing."""
+    """A progress bar on standard error that counts completed items; nothing if that is not a terminal."""
 
     def __init__(self, what: str, total: int | None = None) -> None:
         self._bar: Progress | None = None
@@ -314,7 +311,7 @@ class WorkBar:
             self._bar.stop()
 
     def each(self, things: Iterable[T]) -> Iterator[T]:
-        """The things, each counted as it comes."""
+        """Yields the items and counts each."""
         for thing in things:
             if self._bar is not None:
                 self._bar.advance(self._task)
@@ -346,7 +343,7 @@ def _progress(*, counts: bool = False) -> Progress:
 
 
 def shortened(text: str, width: int = 48) -> str:
-    """The text, its middle left out where it is longer than `width`."""
+    """Returns a text with its middle replaced by dots if it is longer than `width`."""
     if len(text) <= width:
         return text
     half = (width - 3) // 2

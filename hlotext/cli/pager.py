@@ -20,15 +20,15 @@ class _Held(io.TextIOWrapper):
 
 
 def is_held() -> bool:
-    """True if standard output is held back now."""
+    """True while standard output is buffered for the pager."""
     return isinstance(sys.stdout, _Held)
 
 
 @contextmanager
 def paged() -> Iterator[None]:
-    """Holds back what is written to a terminal and, where it is longer than that, shows it in a pager.
+    """Buffers what is printed to a terminal, and shows it in a pager if it is longer than the terminal.
 
-    PAGER says which; none for an empty one or `cat`, and on a terminal that cannot do more than print.
+    The pager is PAGER; none if that is empty or `cat`, or on dumb terminals.
     """
     if not _is_wanted():
         yield

@@ -21,12 +21,12 @@ SOURCE = "source"
 
 
 def dumped() -> PrintOptions:
-    """Options of XLA's dumps: `HloModule::ToString()` asks `xla_syntax_sugar_async_ops`, which is off."""
+    """Returns the options of XLA's dumps: the defaults without `xla_syntax_sugar_async_ops`."""
     return attrs.evolve(PrintOptions.default(), syntax_sugar_async_ops=False)
 
 
 def dumped_short() -> PrintOptions:
-    """The same with `xla_dump_hlo_as_long_text=false`: short, with metadata."""
+    """Returns the options of dumps with `xla_dump_hlo_as_long_text=false`: short, with metadata."""
     return attrs.evolve(PrintOptions.short_parsable(), syntax_sugar_async_ops=False, print_metadata=True)
 
 
@@ -85,7 +85,7 @@ class PrintStyle:
     """True to add comments to op lines (`hlotext.view.annotations`)."""
 
     def text(self, modules: Iterable[Module]) -> str:
-        """All modules of a file."""
+        """Returns the text of modules."""
         return "".join(map(self._module, modules))
 
     def _module(self, module: Module) -> str:
@@ -102,12 +102,12 @@ class PrintStyle:
         return module.to_text(self.options)
 
     def annotating(self) -> PrintStyle:
-        """The text as it stands, with a comment behind each op line."""
+        """Returns the style that keeps the text and adds a comment after each op line."""
         return PrintStyle("source", None, is_annotated=True)
 
     @property
     def losses(self) -> list[str]:
-        """Parts that this style drops or regenerates, in words; empty if it keeps everything."""
+        """Parts that this style drops or regenerates, as words; empty if it keeps everything."""
         if self.options is None:
             return []
         lost = (what for name, (keep, what) in _KEEPS.items() if getattr(self.options, name) not in keep)
@@ -128,9 +128,9 @@ def print_style(
     is_reread: bool = False,
     age: str | None = None,
 ) -> PrintStyle:
-    """The style of that name, with large constants unless they are to be elided, and single options changed.
+    """Returns the style with a name, printing large constants unless elided, with options changed by `NAME=VALUE`.
 
-    `settings` are texts `NAME=VALUE`, `age` says which XLA rereads. Raises click.UsageError.
+    `age` is that of the XLA that rereads the text. Raises click.UsageError.
     """
     if age is not None and not is_reread:
         raise click.UsageError("--age selects the XLA that reads the text, so it needs --reread")

@@ -22,7 +22,7 @@ NAMES = (*FIGURES, MISSING)
 
 
 def is_builds(path: str) -> bool:
-    """True for a dataset, which `hlotext table` wrote."""
+    """True for a dataset written by `hlotext table`."""
     try:
         return tables.dataset.is_dataset(path)
     except (InputError, ImportError):
@@ -30,7 +30,7 @@ def is_builds(path: str) -> bool:
 
 
 def figures(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """The figures of `--fail-on`: `any`, or names with commas."""
+    """Parses the metrics of `--fail-on`: `any`, or names separated by commas. Raises BadParameter."""
     if value is None:
         return ()
     names = NAMES if value == ANY else tuple(map(str.strip, value.split(",")))
@@ -49,7 +49,7 @@ def write(
     fail_on: tuple[str, ...],
     title: str | None,
 ) -> None:
-    """Writes a dataset's page or figures. Ends with status 1 where `fail_on` is not fulfilled. Raises Unreadable."""
+    """Writes a dataset's page or metrics. Exits with status 1 if a metric of `fail_on` fails. Raises Unreadable."""
     try:
         lines = _lines(accepted)
         found = tables.history.history(path, lines, percent)

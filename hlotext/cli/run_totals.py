@@ -36,7 +36,7 @@ _MOST_ASSIGNED = 60_000
 
 @attrs.frozen
 class RunFigures:
-    """Operations and bytes of one run, as `hlotext cost` tells: loops as often as they run, asynchronous work once."""
+    """Operations and bytes of one run as in `hlotext cost`, with loops multiplied by trip counts."""
 
     flops: float
     transcendentals: float
@@ -55,7 +55,7 @@ class RunFigures:
 
 @attrs.frozen
 class PeakMemory:
-    """Most bytes that live at once in the device's main memory, as `hlotext memory` tells."""
+    """Maximum live bytes in the device's main memory, as in `hlotext memory`."""
 
     bytes: int
     """Arguments, results and constants included."""
@@ -66,7 +66,7 @@ class PeakMemory:
 
 @attrs.frozen
 class CompilerFigures:
-    """Figures of the TPU compiler's own cost analysis, as in `hlotext cost --as-xla`: loop bodies once, with padding."""
+    """Cost analysis of the TPU compiler as in `hlotext cost --as-xla`: loop bodies counted once, with padding."""
 
     flops: float
     transcendentals: float
@@ -83,7 +83,7 @@ class CompilerFigures:
 
 @attrs.frozen
 class AgeFacts:
-    """When the XLA was written that wrote a module; days as text, None if nothing tells."""
+    """Dates between which the XLA that wrote a module was released, as text; None if unknown."""
 
     since: str | None
     until: str | None
@@ -112,7 +112,7 @@ class ModuleFacts(Summary):
 
 
 def module_facts(module: Module) -> ModuleFacts:
-    """The facts of a module with at least one computation. Of a large file that is read as it is touched nothing stays."""
+    """Returns the facts of a module, which must have a computation. Lazily read computations are not kept in memory."""
     summary = summarize(module)
     beside = compilation_beside(module.source.name) if module.source is not None else None
     age = _age(module, summary.instructions, beside)

@@ -30,7 +30,7 @@ _RANGE = r"\[\s*(\d+)\s*:\s*(\d+)\s*(?::\s*(\d+)\s*)?\]"
 
 
 def index_of(text: str) -> tuple[int, ...]:
-    """The value of `--index`: one number for each dimension; nothing for a scalar."""
+    """Parses `--index`: one number per dimension; none for a scalar. Raises BadParameter."""
     inner = text.strip().removeprefix("(").removesuffix(")")
     if not re.fullmatch(r"\s*(-?\d+(\s*,\s*-?\d+)*\s*,?)?\s*", inner, re.ASCII):
         raise click.BadParameter(f"{text!r} is not an index such as 0,0,3,5")
@@ -38,7 +38,7 @@ def index_of(text: str) -> tuple[int, ...]:
 
 
 def offset_of(text: str) -> int:
-    """The value of `--offset`: bytes, decimal or 0x..."""
+    """Parses `--offset`: bytes, decimal or 0x... Raises BadParameter."""
     try:
         return int(text, 0)
     except ValueError:
@@ -46,7 +46,7 @@ def offset_of(text: str) -> int:
 
 
 def slice_of(text: str) -> tuple[layout.SliceRange, ...]:
-    """The value of `--slice` as it stands in HLO text, with or without `slice={` and `}`."""
+    """Parses `--slice` as in HLO text, with or without `slice={` and `}`. Raises BadParameter."""
     inner = text.strip().removeprefix("slice=").removeprefix("{").removesuffix("}")
     if not re.fullmatch(rf"\s*({_RANGE}(\s*,\s*{_RANGE})*)?\s*", inner, re.ASCII):
         raise click.BadParameter(f"{text!r} is not a slice such as [0:8],[128:256]")
@@ -56,7 +56,7 @@ def slice_of(text: str) -> tuple[layout.SliceRange, ...]:
 
 @attrs.frozen
 class Questions:
-    """Questions of the command line, asked of every shape."""
+    """What the command line asks about every shape."""
 
     indices: tuple[tuple[int, ...], ...]
     offsets: tuple[int, ...]
@@ -66,7 +66,7 @@ class Questions:
 
     @property
     def explains(self) -> bool:
-        """True if the layout as a whole is asked for."""
+        """True if the whole layout is requested."""
         return not (self.indices or self.offsets or self.slices or self.text or self.svg)
 
 

@@ -26,7 +26,7 @@ from hlotext.view.sharding_picture import sharding_svg
 
 @attrs.frozen
 class Wanted:
-    """Questions of the command line about one sharded array."""
+    """What the command line asks about a sharded array."""
 
     device: int | None = None
     element: str | None = None

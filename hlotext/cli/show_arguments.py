@@ -16,7 +16,7 @@ from hlotext.cli.output import Output, output
 
 
 def show_arguments(inputs: Inputs, limit: int | None, output_format: str) -> None:
-    """Writes both tables of each module; `limit` rows of each, all for None."""
+    """Prints the arguments and results of each module, at most `limit` rows each; None prints all."""
     documents: list[dict[str, Any]] = []
     report = output()
     for place, result in inputs:

@@ -22,7 +22,7 @@ def show_modules(
     notes: Iterable[str],
     limit: int | None,
 ) -> None:
-    """Writes one row for each module, in the order of the files; `limit` rows, all for None."""
+    """Prints one row per module, in file order, at most `limit` rows; None prints all."""
     names = _short_names([place for place, _ in found[:limit]])
     rows = [(name, place, summary) for name, (place, summary) in zip(names, found[:limit], strict=True)]
     report.heading(f"{title}: {pluralize(len(found), 'module')}")
@@ -44,9 +44,9 @@ Machine = tuple[str, int | None]
 
 
 def recompiled(modules: Iterable[tuple[str, Machine, Signature]]) -> Iterator[str]:
-    """A line for each function that was compiled more than once for other shapes, with the arguments that differ.
+    """Yields a line for each function that was compiled for several argument shapes, with the arguments that differ.
 
-    Builds for other platforms or other numbers of devices are not counted together, since nothing was compiled again.
+    Compilations for different platforms or numbers of devices are not compared.
     """
     groups: dict[tuple[str, Machine, tuple[str, ...]], list[tuple[str, ...]]] = {}
     for name, machine, signature in modules:

@@ -32,7 +32,7 @@ Details: TypeAlias = InstructionDetails | ComputationDetails
 
 
 def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) -> None:
-    """Writes everything called `name` in any of the files. Ends the command where there is nothing."""
+    """Prints everything with a name in the files. Ends the command with an error if there is nothing."""
     wanted = name.removeprefix("%")
     found: list[tuple[str, Details]] = []
     hints = NamesMeant(wanted)
@@ -65,7 +65,7 @@ def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) 
 
 
 def show_details(report: Output, place: str, details: Details, limit: int | None) -> None:
-    """Writes everything about one instruction or computation; `limit` rows of each table (0, None: all)."""
+    """Prints everything about an instruction or computation; at most `limit` rows per table (0, None: all)."""
     if isinstance(details, InstructionDetails):
         _show_instruction(report, place, details, limit)
     else:

@@ -24,7 +24,7 @@ from hlotext.ir.tables import traits
 def show_summary(
     report: Output, place: str, summary: ModuleFacts, notes: Sequence[str], limit: int | None
 ) -> None:
-    """Writes everything about one module; `limit` rows of each table, all for None."""
+    """Prints everything about a module; at most `limit` rows per table, None prints all."""
     report.heading(f"{place}: {summary.name}")
     report.facts(_facts(summary))
     for table in _tables(summary, limit):

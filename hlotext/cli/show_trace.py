@@ -15,7 +15,10 @@ from hlotext.syntax.source.inputs import is_binary, read_data
 
 
 def trace_of(place: str) -> hlo.proto.Trace | None:
-    """The trace that a file holds; None for a file of another kind. Raises Unreadable for a damaged one."""
+    """Returns the profiler trace in a file; None for another kind of file, or if it cannot be read.
+
+    Raises Unreadable without protobuf.
+    """
     if place == "-":
         return None
     try:
@@ -30,7 +33,7 @@ def trace_of(place: str) -> hlo.proto.Trace | None:
 
 
 def show_trace(report: Output, place: str, trace: hlo.proto.Trace, limit: int | None) -> None:
-    """Prints the modules, then for each what its operations took."""
+    """Prints the modules of a trace, then the times of their operations."""
     report.heading(f"{place}: {pluralize(len(trace.modules), 'module')} in a profiler trace")
     if not trace.modules:
         report.note(NO_MODULES)
@@ -107,7 +110,7 @@ def _row(module: hlo.proto.TracedModule, name: str) -> Row:
 
 
 def trace_json(place: str, trace: hlo.proto.Trace, limit: int | None) -> dict[str, Any]:
-    """The same for programs."""
+    """Returns a trace as JSON values."""
     return {
         "file": place,
         "modules": [

@@ -44,7 +44,7 @@ def command(folder: Path | None, force: bool) -> None:
 
 
 def pages_of_skill() -> dict[str, str]:
-    """The pages by file name."""
+    """Returns the pages of the skill by file name."""
     folder = resources.files("hlotext") / "skill"
     return {
         page.name: page.read_text("utf-8")

@@ -22,7 +22,7 @@ _DOTS = "…"
 
 
 class Kind(enum.Enum):
-    """Kind of a column's cells, which decides how they are shortened."""
+    """Kind of a column's cells, which determines how they are shortened."""
 
     NAME = "name"
     """A name: its middle goes."""
@@ -70,7 +70,7 @@ _KNOWN = {
 
 @attrs.frozen
 class TerminalColumn:
-    """One column of a table."""
+    """A column of a table."""
 
     title: str
     style: str = ""
@@ -91,7 +91,7 @@ class TerminalColumn:
 
     @property
     def rank(self) -> int:
-        """Importance: in a narrow terminal the lowest rank is dropped first, of several the rightmost."""
+        """Importance: in a narrow terminal, columns of lowest rank are dropped first, from the right."""
         if self._rank is not None:
             return self._rank
         return _KNOWN.get(self.title, (Kind.NAME, _NUMBER if self.is_number else _OTHER))[1]
@@ -99,7 +99,7 @@ class TerminalColumn:
 
 @attrs.frozen
 class Fitted:
-    """Columns and rows of a table that are shown."""
+    """The columns and cells of a table that are shown."""
 
     columns: tuple[int, ...]
     """The numbers of the columns that stay."""
@@ -121,7 +121,7 @@ _GOOD = {Kind.NAME: 28, Kind.SHAPE: 34, Kind.PLACE: 24, Kind.SCOPE: 30, Kind.PRO
 
 
 def fit(columns: Sequence[TerminalColumn], rows: Sequence[Sequence[str]], width: int | None) -> Fitted:
-    """The columns and cells that fit into `width`; all of them, as they are, for None. One column always stays."""
+    """Selects and shortens columns and cells to fit into `width`; None keeps all of them. At least one column remains."""
     numbers = range(len(columns))
     if width is None:
         # Only shapes of long tuples: one would fill every row with kilobytes of blanks.
@@ -259,7 +259,7 @@ def _lines(text: str, width: int, column: TerminalColumn) -> tuple[str, ...]:
 
 
 def shorter(text: str, width: int, kind: Kind) -> str:
-    """The longest form of a text that fits; where none does, the end of the last."""
+    """Returns the longest form of a text that fits; if none does, the end of the shortest."""
     if cell_width(text) <= width:
         return text
     form = text
@@ -399,10 +399,10 @@ _FORMS: dict[Kind, Callable[[str, int], Iterator[str]]] = {
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """The text in lines of at most `width`; all but the first begin with `indent`.
+    """Wraps a text into lines of at most `width`; all but the first begin with `indent`.
 
-    They end at blanks, in a longer word after its commas and slashes, in a longer name after underscores; what has none stays
-    whole.
+    Lines break at blanks, in long words after commas and slashes, and in long names after underscores; other words are
+    not broken.
     """
     if cell_width(text) <= width:
         return [text]
@@ -422,8 +422,7 @@ _ARGUMENTS = re.compile(r"(?:'[^']*'|\"[^\"]*\"|[^ '\"])+")
 
 
 def command_lines(text: str, width: int) -> list[str]:
-    """A command line for the shell in lines that end with a backslash, so that it can be pasted; no argument is broken, and
-    options stand beside their values."""
+    """Wraps a shell command line with backslashes, so that it can be copied; options stay next to their values."""
     words: list[str] = []
     for word in _ARGUMENTS.findall(text):
         is_value = bool(words) and words[-1].startswith("-") and " " not in words[-1] and word[0] != "-"
@@ -458,7 +457,7 @@ _WORDS_OF_NAMES = re.compile(r"[^_]*_+|[^_]+")
 
 
 def cell_width(text: str) -> int:
-    """Columns of a terminal that a text takes."""
+    """Returns the number of terminal columns that a text takes."""
     if text.isascii():
         return len(text)
     return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)

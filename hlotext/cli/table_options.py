@@ -37,7 +37,7 @@ _SCALES = {
 
 @attrs.define
 class TableOptions:
-    """Columns and order that the command line asks for."""
+    """Columns and order requested on the command line."""
 
     columns: tuple[str, ...] = ()
     sort: str = ""
@@ -50,16 +50,16 @@ class TableOptions:
     """The command that was given the options."""
 
     def write(self, data: bytes) -> None:
-        """Prints text, immediately or, where columns are asked for, in `finish`."""
+        """Prints output immediately, or in `finish` if columns are requested."""
         if self.columns or self.sort:
             self.held.append(data)
         else:
             click.echo(data, nl=False)
 
     def chosen(self, titles: Sequence[Sequence[str]]) -> list[int] | None:
-        """Numbers of the columns to show, given all names of each; None if no columns are asked for.
+        """Returns the indices of the columns to show, given the names of each; None if no columns are requested.
 
-        A table that lacks one of them, since it is another table's, keeps its first: the name of each row.
+        A table that lacks one of the requested columns keeps its first column, the name of each row.
         """
         self.known.update((name, names[0]) for names in titles for name in names)
         if not self.columns:
@@ -68,11 +68,11 @@ class TableOptions:
         return found if len(found) in (0, len(self.columns)) or 0 in found else [0, *found]
 
     def sort_column(self, titles: Sequence[Sequence[str]]) -> int | None:
-        """Number of the column to sort by; None if there is none."""
+        """Returns the index of the column to sort by; None if there is none."""
         return _place(self.sort.removeprefix("-"), titles)
 
     def in_order(self, things: Sequence[Any], value: Callable[[Any], Any]) -> list[Any]:
-        """The things by a value: the largest number first, texts in alphabetical order, unknown ones last."""
+        """Sorts items by value: largest numbers first, texts alphabetically, unknown ones last."""
         numbers: list[tuple[float, Any]] = []
         texts: list[tuple[str, Any]] = []
         rest: list[Any] = []
@@ -90,7 +90,7 @@ class TableOptions:
         return [*(thing for _, thing in numbers), *(thing for _, thing in texts), *rest]
 
     def finish(self, is_complete: bool) -> None:
-        """Prints what waits. Raises UsageError for a column that no table had, if all tables have been seen."""
+        """Prints buffered output. Raises UsageError for a column that no table had, if all tables were seen."""
         for wanted in (*self.columns, self.sort.removeprefix("-")):
             if is_complete and wanted and wanted not in self.known:
                 known = ", ".join(dict.fromkeys(filter(None, self.known.values())))
@@ -139,7 +139,7 @@ def _place(wanted: str, titles: Sequence[Sequence[str]]) -> int | None:
 
 
 def number_of(text: str) -> float | str:
-    """The number at the beginning of a text with its unit's prefix; the text if there is none."""
+    """Returns the number at the start of a text, scaled by its unit's prefix; the text itself if there is none."""
     exact = text.removeprefix("~")
     match = _NUMBER.match(exact)
     if match is None or not match[0].strip(",."):
@@ -152,7 +152,7 @@ def number_of(text: str) -> float | str:
 
 
 def asked() -> TableOptions:
-    """The options of the running command."""
+    """Returns the options of the running command."""
     ctx = click.get_current_context(silent=True)
     found: TableOptions = TableOptions() if ctx is None else ctx.meta.setdefault(_KEY, TableOptions())
     return found
@@ -175,7 +175,7 @@ def _sort(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
 
 
 def columns_option(command: F) -> F:
-    """Adds `--columns`, for a command whose rows have an order of their own."""
+    """Adds `--columns`, for a command whose rows have a fixed order."""
     return click.option(
         "--columns",
         metavar="NAME,...",

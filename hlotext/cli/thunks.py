@@ -133,7 +133,7 @@ Differences = tuple[compare.ThunkDifference, ...] | None
 
 
 def dict_of(different: list[tuple[_Found, Differences]], one: _Found) -> Differences:
-    """Differences of one module; None if nothing was compared."""
+    """Returns the differences of one module; None if nothing was compared."""
     return next((differences for found, differences in different if found is one), None)
 
 

@@ -15,7 +15,7 @@ from hlotext.cli.output import output
 
 
 def show(paths: tuple[str, ...], limit: int, output_format: str) -> None:
-    """The executables of dump folders, as text or JSON."""
+    """Prints the executables of dump folders, as text or JSON."""
     try:
         found = [compiler.executable(one) for path in paths for one in dumps.open(path).compilations]
     except hlo.InputError as error:

@@ -14,14 +14,14 @@ from hlotext.thunks import tpu
 
 @attrs.frozen
 class OnTpu:
-    """Operations of one module that run on a TPU."""
+    """The operations of a module that run on a TPU."""
 
     label: str
     operations: tuple[tpu.Operation, ...]
 
 
 def show(report: Output, one: OnTpu, limit: int) -> None:
-    """The operations in the order of execution, as text."""
+    """Prints the operations in execution order."""
     report.heading(f"{one.label}: {len(one.operations):,} operations (tpu)")
     cycles = [operation.cycles for operation in one.operations if operation.cycles is not None]
     echo("TPU programs have no thunks: these are the scheduled operations with the compiler's estimates.")
@@ -48,7 +48,7 @@ def _row(operation: tpu.Operation) -> Row:
 
 
 def as_json(one: OnTpu) -> dict[str, Any]:
-    """The same for JSON."""
+    """Returns the operations as JSON values."""
     return {
         "module": one.label,
         "platform": "tpu",

@@ -25,19 +25,19 @@ _NUMBER = re.compile(r"'?([^' ]+)'? is not (?:a valid|in the range)")
 
 
 def named_elsewhere(word: str) -> str:
-    """The suggestion of the help on a name of another kind than was asked for; empty for a word that nothing is named."""
+    """Returns a suggestion for a name of another kind than requested; empty for an unknown word."""
     names = importlib.import_module("hlotext.cli.help_names")  # loads all tables
     told: str = names.meant(word) if names.kinds_of(word) else ""
     return told
 
 
 def is_instruction_name(word: str) -> bool:
-    """True if a word is no file, and may be an instruction: `all-reduce.5`."""
+    """True if a word is not a file, but may be an instruction: `all-reduce.5`."""
     return not os.path.lexists(word) and re.fullmatch(r"%?[a-z][\w\-]*(?:\.\d+)+", word) is not None
 
 
 def missing_argument(name: str) -> click.UsageError:
-    """The error of a command without an argument, for one that only some of its options make superfluous."""
+    """Returns the error for a missing argument that only some options make unnecessary."""
     is_piped = "FILE" in name and not name.startswith("-") and _is_piped()
     return click.UsageError(f"missing argument {name}" + (" (- for standard input)" if is_piped else ""))
 
@@ -52,7 +52,7 @@ def _is_piped() -> bool:
 
 
 def usage_message(error: click.UsageError) -> str:
-    """The message in one line, without the way to the help."""
+    """Returns the message of a usage error in one line, without the hint at the help."""
     if isinstance(error, click.NoSuchOption):
         return no_such_option(error)
     if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2

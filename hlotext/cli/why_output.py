@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def facts(answers: Iterable[Answer], module: hlo.Module | None = None) -> list[tuple[str, str]]:
-    """A line for each decision, with the model and the step that it belongs to, and the program's words for what it names.
+    """Returns a line for each decision, with its model and step, and the program's names of the instructions in it.
 
-    `module`: the text of answers that belong to no step.
+    `module` is the text for answers without a step.
     """
     found = []
     places: dict[str, dict[str, None]] = {}
@@ -57,7 +57,7 @@ _MOST = 6
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
-    """One answer, for JSON."""
+    """Returns an answer as JSON values."""
     return {
         "model": answer.model,
         "step": None if answer.step is None else answer.step.index,
@@ -70,7 +70,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
 
 
 def decisions_json(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
-    """Decisions of models, for JSON."""
+    """Returns decisions of models as JSON values."""
     return [
         {
             "instruction": d.instruction,
@@ -84,7 +84,7 @@ def decisions_json(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
 
 
 def is_module_alone(path: str) -> bool:
-    """True if a path is a file that is no part of a dump folder."""
+    """True if a path is a file that is not part of a dump folder."""
     if not os.path.isfile(path):
         return path == "-"
     try:

@@ -11,7 +11,7 @@ from hlotext.findings.errors import Severity
 
 @attrs.frozen
 class Code:
-    """One kind of finding."""
+    """A kind of finding."""
 
     name: str
     """Such as `X101`; stable from release to release."""
@@ -22,6 +22,6 @@ class Code:
     """The package whose folder `pages` holds its documentation."""
 
     def page(self) -> str:
-        """Its documentation as Markdown: why it matters, how it looks, how to fix it."""
+        """Returns its documentation as Markdown: why it matters, an example, how to fix it."""
         text = resources.files(self.package).joinpath(f"pages/{self.name}.md").read_text("utf-8")
         return f"# {self.name}: {self.title}\n\nSeverity: {self.severity.value}.\n\n{text}"

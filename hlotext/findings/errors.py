@@ -73,7 +73,7 @@ class HloSyntaxError(sending.Whole, ValueError):
 
 
 def brief(error: BaseException) -> str:
-    """An error as one line: of a text with its place and help, of others the first line of what they say."""
+    """Returns an error as one line: with location and help for HLO text, else the first line of its message."""
     if isinstance(error, HloSyntaxError):
         return error.diagnostic.brief
     return next(iter(str(error).splitlines()), type(error).__name__)

@@ -23,21 +23,24 @@ _COMMAND = lazy_regex(r"#(?=#(?:\[|vso\[|teamcity\[))|^(\s*):(?=:)", re.MULTILIN
 
 
 def line(text: str) -> str:
-    """The text on one line of a terminal or a log: blanks and line ends become one blank, what a terminal may obey U+FFFD."""
+    """Returns the text on one line for terminals and logs; unprintable characters become U+FFFD.
+
+    If the text has any, runs of whitespace become one blank.
+    """
     if not text.isprintable():
         text = "".join(c if c.isprintable() else REPLACEMENT for c in " ".join(text.split()))
     return _without_commands(text)
 
 
 def one_line(text: str) -> str:
-    """The same of a text that may have several lines, with one blank for several."""
+    """Returns a text of several lines as one line for terminals and logs, with runs of whitespace as one blank."""
     if "  " in text or not text.isprintable():
         return line(" ".join(text.split()))
     return _without_commands(text.strip())
 
 
 def each_line(texts: Sequence[str]) -> Sequence[str]:
-    """`line` of each; the same sequence where that leaves all as they are, which is quicker than asking for each."""
+    """Applies `line` to each text; returns the same sequence if that changes none."""
     text = "\n".join(texts)  # what two of them make together is as good as none
     is_plain = (
         # `isprintable` asks for each character, `translate` takes a quarter of the time.
@@ -75,12 +78,12 @@ def _without_commands(text: str) -> str:
 
 
 def github_data(text: str) -> str:
-    """The message of a workflow command; its line ends are kept."""
+    """Escapes the message of a GitHub workflow command; line ends are kept."""
     return lines(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def github_property(text: str) -> str:
-    """The value of a property of a workflow command."""
+    """Escapes the value of a property of a GitHub workflow command."""
     return github_data(line(text)).replace(":", "%3A").replace(",", "%2C")
 
 
@@ -88,7 +91,7 @@ def github_property(text: str) -> str:
 
 
 def sarif(text: str) -> str:
-    """The text of a message of SARIF, whose only markup is `[words](target)`."""
+    """Escapes the text of a SARIF message, whose only markup is `[words](target)`."""
     return lines(text).replace("](", "\\](")
 
 
@@ -103,14 +106,14 @@ _REFERENCE = lazy_regex(r"[@#!~&$%](?=[\w\"(])|\bGH-(?=[0-9])", re.IGNORECASE)
 
 
 def markdown(text: str) -> str:
-    """Prose on one line of Markdown, in a table too: no markup, no image, no link, no mention, no reference."""
+    """Escapes prose for one line of Markdown, tables included: no markup, images, links, mentions or references."""
     escaped = _MARKUP().sub(r"\\\g<0>", line(text))
     # References are looked for in what Markdown has given, where only a character that nobody sees parts them.
     return _REFERENCE().sub(r"\g<0>&#8203;", escaped)
 
 
 def markdown_code(text: str) -> str:
-    """A code span in a table of Markdown, where nothing is looked for; empty for an empty text."""
+    """Returns a code span for a Markdown table; empty for an empty text."""
     text = line(text)
     if not text.strip():
         return ""
@@ -124,7 +127,7 @@ def markdown_code(text: str) -> str:
 
 
 def html(text: str) -> str:
-    """Text between tags or in a quoted attribute of HTML, SVG or XML, lines and tabs kept. Not for the target of a link."""
+    """Escapes text for HTML, SVG or XML, as content or quoted attribute, keeping lines and tabs. Not for link targets."""
     if text.isalnum():  # as the numbers in pictures
         return text
     text = lines(text)
@@ -140,7 +143,7 @@ _ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'"
 
 
 def json(value: Any, indent: int | None = 2) -> str:
-    """A value as JSON in ASCII. In a log nothing of it acts: `##` is written `#\\u0023`, which is the same value."""
+    """Returns a value as ASCII JSON; `##`, which CI systems interpret, is written `#\u0023`."""
     from json import dumps  # takes milliseconds, and most programs write none
 
     try:
@@ -155,5 +158,5 @@ _DIGITS = {"Infinity": "1e999", "-Infinity": "-1e999", "NaN": "null"}
 
 
 def script_json(value: Any) -> str:
-    """A value as JSON for a `<script>` of an HTML page; no text in it can close the element."""
+    """Returns a value as JSON for a `<script>` element of HTML; no text in it can close the element."""
     return json(value, None).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

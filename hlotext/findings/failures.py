@@ -26,7 +26,7 @@ def failure(
     instruction: Instruction | None = None,
     module: str = "",
 ) -> Finding:
-    """The finding of code `X900` that `rule D101` or `the check of dot` raised an error. Its help is the traceback."""
+    """Returns the finding `X900` that something, such as `rule D101`, raised an exception. Its help is the traceback."""
     message = " ".join(f"{what} failed: {type(error).__name__}: {error}".split())
     return Finding(
         INTERNAL,

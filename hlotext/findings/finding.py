@@ -40,7 +40,7 @@ class Facts:
 
 @attrs.frozen
 class RepairOutcome:
-    """A module before and after its repair, made in a copy of the text. Estimates of `hlotext.cost` and `hlotext.memory`."""
+    """Estimated time and memory of a module before and after a repair, made in a copy."""
 
     edit: str
     """The edit that was made; empty if none fits."""
@@ -253,7 +253,7 @@ Diagnostic = Finding
 
 @with_foreign_names
 class FindingList(list[Finding]):
-    """Findings in the order of the text: a list, which notebooks show as a table."""
+    """Findings in text order: a list that notebooks display as a table."""
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return mimebundle(self, text=_listed(self))

@@ -11,22 +11,24 @@ _COMMENT = re.compile(r"/\*.*?\*/ ?")
 
 
 def uncommented(text: str) -> str:
-    """A shape without the comments that number elements."""
+    """Returns a shape's text without comments that number elements."""
     return _COMMENT.sub("", text)
 
 
 def with_space(text: str) -> str:
-    """Without layouts, of which memory spaces stay."""
+    """Returns a shape's text without layouts, keeping memory spaces."""
     return _LAYOUT.sub(lambda match: f"{{{DOTS}{match[1]}}}" if match[1] else "", uncommented(text))
 
 
 def bare_shape(text: str) -> str:
-    """Without layouts."""
+    """Returns a shape's text without layouts."""
     return _LAYOUT.sub("", uncommented(text))
 
 
 def shape_forms(text: str, width: int) -> Iterator[str]:
-    """Without comments; without layouts, whose memory space stays; then the first elements of a tuple, and how many more."""
+    """Yields forms of a shape by decreasing detail: without comments, without layouts, with the first tuple elements
+    only.
+    """
     yield uncommented(text)
     yield with_space(text)
     bare = bare_shape(text)
@@ -55,7 +57,7 @@ def _elements(text: str) -> list[str]:
 
 
 def short_shape(text: str, width: int) -> str:
-    """The first form of a shape that has at most `width` characters; the shortest if none has."""
+    """Returns the first form of a shape with at most `width` characters; the last one if none fits."""
     form = text
     for form in [text] if len(text) <= width else shape_forms(text, width):
         if len(form) <= width:
