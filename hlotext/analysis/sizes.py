@@ -107,12 +107,17 @@ def written_arrays(instruction: Instruction) -> tuple[tuple[tuple[int, ...], Sha
     calls that only annotate or join values (`MARKS`), for async updates and dones (the start writes the result), and
     for starts whose result is written by the called computation.
     """
-    opcode = instruction._head.opcode
+    head = instruction._head
+    opcode = head.opcode
+    if opcode in VIEWS:
+        return ()
+    if opcode in _OF_ALL and "output_to_operand_aliasing" not in instruction._attributes:
+        return arrays_of(head.shape)
     if opcode == "custom-call" and instruction._attributes.get("custom_call_target") in MARKS:
         return ()
-    if opcode in VIEWS or (opcode == "async-start" and _runs_a_call(instruction)):
+    if opcode == "async-start" and _runs_a_call(instruction):
         return ()
-    arrays = arrays_of(instruction._head.shape)
+    arrays = arrays_of(head.shape)
     role = ROLES.get(opcode)
     if role is not None and opcode not in _PLAIN_STARTS:
         element = _START_RESULT.get(opcode, 1)

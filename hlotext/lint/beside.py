@@ -42,8 +42,7 @@ def step_percent(instruction: Instruction, context: Context) -> float | None:
     the exposed time; None if the platform is unknown."""
     if (estimate := _estimated(context)) is None:
         return None
-    seconds = _step_seconds(context.module, estimate)
-    total = sum(seconds.values())
+    seconds, total = _step_seconds(context.module, estimate)
     return 100 * seconds.get(instruction, 0.0) / total if total else None
 
 
@@ -129,8 +128,8 @@ def _estimated(context: Context) -> cost.Estimate | None:
 
 
 @fact
-def _step_seconds(module: Module, estimate: cost.Estimate) -> dict[Instruction, float]:
-    """Seconds that each instruction adds to the module's time."""
+def _step_seconds(module: Module, estimate: cost.Estimate) -> tuple[dict[Instruction, float], float]:
+    """Seconds that each instruction adds to the module's time, and their sum."""
     found: dict[Instruction, float] = defaultdict(float)
     for time in estimate.instructions:
         found[time.instruction] += time.seconds
@@ -139,7 +138,7 @@ def _step_seconds(module: Module, estimate: cost.Estimate) -> dict[Instruction, 
         # If a longer transfer was started before, that one is waited for.
         need, longer = taken.get(transfer.start, (0.0, transfer.start))
         found[longer if need > _PART * transfer.seconds else transfer.start] += transfer.exposed
-    return dict(found)
+    return dict(found), sum(found.values())
 
 
 @fact

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import attrs
@@ -10,12 +9,15 @@ import attrs
 from hlotext import memory
 from hlotext.analysis import (
     arrays_of,
+    call_graph,
+    fact,
     memory_space,
     responsible_frame,
     total_of,
     written_arrays,
 )
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.aliasing import ShapeIndex
 from hlotext.lint.helpers import unaliased_results
 from hlotext.lint.rule import Context
@@ -66,12 +68,19 @@ def largest_written(context: Context) -> int:
     return max((size for _, size in written_in_main(context)), default=0)
 
 
-def written_in_main(context: Context) -> Iterator[tuple[Instruction, int]]:
+def written_in_main(context: Context) -> tuple[tuple[Instruction, int], ...]:
     """Every instruction that writes to main memory, with the bytes of its largest array there."""
-    for instruction in context.graph.sequential_instructions():
+    return _written_in_main(context.module)
+
+
+@fact
+def _written_in_main(module: Module) -> tuple[tuple[Instruction, int], ...]:
+    found = []
+    for instruction in call_graph(module).sequential_instructions():
         arrays = [array for _, array in written_arrays(instruction) if memory_space(array) == MAIN]
         if arrays:
-            yield instruction, max(total_of(array).allocated_bytes for array in arrays)
+            found.append((instruction, max([total_of(array).allocated_bytes for array in arrays])))
+    return tuple(found)
 
 
 @attrs.frozen
