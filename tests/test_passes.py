@@ -10,10 +10,13 @@ import pytest
 
 import hlotext as hlo
 from hlotext import rewrite
+from hlotext.analysis.age import age_for
 from hlotext.edit import integrity
 from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.values.age import XlaAge
 from hlotext.rewrite import passes as library
 from hlotext.rewrite.passes import PASSES, Pass, PassResult, parse_passes
+from hlotext.rewrite.passes.base import Age
 from hlotext.rewrite.pipeline import PassError, Pipeline, bisect
 from hlotext.verify import verify
 from tests import support
@@ -68,6 +71,24 @@ def test_tuples() -> None:
         "y",
         "u",
     ]
+
+
+def test_the_age_of_the_text_is_found_only_where_it_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking through a large text takes longer than the rules of tuple-simplifier."""
+    asked: list[hlo.Module] = []
+
+    def noted(module: hlo.Module, age: Age | None) -> XlaAge:
+        asked.append(module)
+        return age_for(module, age)
+
+    monkeypatch.setattr("hlotext.rewrite.passes.simplify.tuple_simplifier.age_for", noted)
+    text = (
+        "ENTRY e {{ x = f32[] parameter(0)  y = f32[] sine(x)  t = (f32[], f32[]) tuple(x, y){}\n"
+        "ROOT a = f32[] get-tuple-element(t), index=0 }}"
+    )
+    for waits, count in (("", 0), (", control-predecessors={y}", 1)):
+        assert PASSES["tuple-simplifier"]().run(hlo.parse(text.format(waits))).changed
+        assert len(asked) == count
 
 
 def test_effects_stay() -> None:

@@ -99,7 +99,7 @@ _ALWAYS = (
         r'[{,]is_spmd_generated="true"',
     ),
     _Row(
-        Mark("operands NAME#I", since=date(2026, 6, 16)), ("#",),
+        Mark("operands NAME#I", since=date(2026, 6, 16)), tuple(f"#{digit}" for digit in range(10)),
         r"^[^\"\n]*? = [^\"\n]*?[(, ]%?[\w.-]+#\d", in_parts=False,
     ),
     _Row(Mark("xla.pdl_launch=", since=date(2026, 6, 29)), ("xla.pdl_launch=",), r'[{,]"?xla\.pdl_launch"?='),

@@ -58,9 +58,10 @@ class DeadCodeElimination(Pass):
 def _unused(computation: Computation) -> list[Instruction]:
     """The instructions that nothing uses, but for the root."""
     instructions = computation._instructions
-    used = set(itertools.chain.from_iterable([i.operands for i in instructions]))
-    root = computation.root
-    return [i for i in instructions if i not in used and i is not root]
+    used = {computation.root, *itertools.chain.from_iterable([i.operands for i in instructions])}
+    if len(used) == len(instructions):  # as nearly always: operands stand in the same computation
+        return []
+    return [i for i in instructions if i not in used]
 
 
 class _Sweep:

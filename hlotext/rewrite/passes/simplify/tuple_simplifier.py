@@ -67,16 +67,18 @@ class TupleSimplifier(Pass):
     def run(self, module: Module) -> PassResult:
         chosen = [c for c in module.computations if not (self.exclude_entry_computation and c.is_entry)]
         ordered = [
-            (i, tuple(o for o in i.operands if _is_ordered(o)))
+            (i, *[o for o in i.operands if _is_ordered(o)])
             for c in chosen
             for i in c._instructions
             if i.opcode == "tuple" and any(user.opcode == "get-tuple-element" for user in i.user_view)
         ]
         counts = apply_rules(module, RULES, computations=chosen, on_refused="raise")
-        if counts and age_for(module, self.age or None).has(xla_changes.TUPLES_GO_FROM_ORDER):
-            for i, operands in ordered:
-                if not i.user_view:
-                    _remove_unused(module, (i, *operands))
+        is_left = any(i.computation for those in ordered if not those[0].user_view for i in those)
+        # The text is looked through for its age, which takes longer than the rules, only where that decides something.
+        if is_left and age_for(module, self.age or None).has(xla_changes.TUPLES_GO_FROM_ORDER):
+            for those in ordered:
+                if not those[0].user_view:
+                    _remove_unused(module, those)
         return PassResult.of(counts)
 
 
