@@ -98,7 +98,7 @@ def _block(lines: list[str]) -> Iterator[str]:
     for line in lines[:_LINES]:
         yield (line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}...") + "\n"
     if len(lines) > _LINES:
-        yield f"... and {len(lines) - _LINES} lines more of this operation\n"
+        yield f"... and {len(lines) - _LINES} more lines of this operation\n"
     yield "```\n\n"
 
 

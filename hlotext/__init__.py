@@ -317,8 +317,8 @@ def _one_of(modules: Sequence[Module], name: str, only: bool) -> Module:
         import warnings  # one module is the rule
 
         warnings.warn(
-            f"{name} holds {len(modules)} modules, of which this is the first, {modules[0].name}: "
-            "use parse_all or load_all for all of them",
+            f"{name} contains {len(modules)} modules, and only the first, {modules[0].name}, is returned: use "
+            "parse_all or load_all for all of them",
             RuntimeWarning,
             stacklevel=_arguments.caller_level(),
         )
@@ -503,7 +503,7 @@ if not TYPE_CHECKING:  # whoever checks types is told of names that are none
             return importlib.import_module(f"hlotext.{name}")
         if name not in _LATE:
             is_package = name.isidentifier() and importlib.util.find_spec(f"hlotext.{name}") is not None
-            use = f"it is imported by its name: import hlotext.{name}" if is_package else ""
+            use = f"import it explicitly: import hlotext.{name}" if is_package else ""
             raise _doors.no_such_name("hlotext", name, use)
         home = importlib.import_module(f"hlotext.{_LATE[name]}")
         _arguments.answer_for(home, [name])

@@ -396,7 +396,7 @@ def test_a_part_of_more_than_the_rise_says_what_others_fell() -> None:
 def test_the_worst_is_what_costs_and_not_what_is_counted() -> None:
     """One warning, where there was none, is not worse than twice the memory; alone it is."""
     warned = Regression("m", "findings", "a", 0.0, 1.0)
-    assert worst([Regression("m", "peak_bytes", "a", 1.0, 2.0), warned]).text == "+100 %"
+    assert worst([Regression("m", "peak_bytes", "a", 1.0, 2.0), warned]).text == "+100%"
     assert worst([warned]).text == "new"
 
 

@@ -45,7 +45,7 @@ def test_what_is_given_counts_more_than_the_folder_and_this_more_than_the_text()
     assert (choice.chip.name, choice.source) == ("v5p", "folder")
     choice = choose_chip(module, None, CHIPS["h100"])
     assert choice is not None
-    assert str(choice) == "one of v5e, v5p, v6e; assuming v5e, set --chip"
+    assert str(choice) == "one of v5e, v5p, v6e; assuming v5e (set --chip)"
     assert not choice.is_known
 
 

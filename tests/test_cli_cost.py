@@ -371,7 +371,7 @@ def test_utilization_at_the_bound(tmp_path: Path) -> None:
     assert found.utilization == pytest.approx(2 * 2 * 64**3 / (peak * found.seconds))
     shown = run("cost", tmp_path / "m.txt", "--chip", "v5e").stdout
     assert found.utilization is not None
-    assert f"at most {100 * found.utilization:.1f} % of 197 TFLOP/s" in shown
+    assert f"at most {100 * found.utilization:.1f}% of 197 TFLOP/s" in shown
 
 
 @pytest.mark.parametrize("chip", ["v5e", "v5p", "v6e"])
@@ -383,4 +383,4 @@ def test_cycles_belong_to_the_chip_of_the_compiler(chip: str) -> None:
     [line] = [
         one for one in run("cost", path, "--chip", chip).stdout.splitlines() if "compiler estimate" in one
     ]
-    assert (f"at the clock of {chip}" in line) == (own.candidates != (chip,))
+    assert (f"at the clock rate of {chip}" in line) == (own.candidates != (chip,))

@@ -121,7 +121,7 @@ def test_links_out_of_a_folder_are_not_followed(
     assert result.exit_code == 0, result.output
     if command != "table":
         assert (
-            "b.hlo: skipped, a link out of the folder (follow it with hlotext --follow-links)"
+            "b.hlo: skipped, because it links out of the folder (hlotext --follow-links follows such links)"
             in result.stderr
         )
     monkeypatch.setenv("HLOTEXT_FOLLOW_LINKS", "1")

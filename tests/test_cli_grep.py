@@ -110,13 +110,13 @@ def test_what_is_inferred_is_marked() -> None:
     [
         ("all-gathr(_)", "there is no opcode all-gathr: did you mean `all-gather`?"),
         ("add(_, negat(_))", "there is no opcode negat: did you mean `negate`?"),
-        ("all-gathr*(...)", "no opcode is like all-gathr*"),
+        ("all-gathr*(...)", "no opcode matches all-gathr*"),
         ("_, dimension={0}", "there is no attribute dimension: did you mean `dimensions`?"),
         ("dot(...), dimensions={0}", "dot has no attribute dimensions"),
         ("_, chanel_id=*", "did you mean `channel_id`?"),
         ("f23[*] dot(...)", "there is no element type f23: did you mean `f32`?"),
         ("(f32[*], bf61[*]) fusion(...)", "there is no element type bf61: did you mean `bf16`?"),
-        ("bg*[4] dot(...)", "no element type is like bg*"),
+        ("bg*[4] dot(...)", "no element type matches bg*"),
     ],
 )
 def test_a_word_that_nobody_knows(pattern: str, said: str) -> None:

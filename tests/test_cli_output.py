@@ -375,7 +375,7 @@ def test_a_sentence_as_a_heading_is_wrapped(capsys: pytest.CaptureFixture[str]) 
 
 def test_numbers_stay_with_their_units(capsys: pytest.CaptureFixture[str]) -> None:
     """A line that ended in a number said nothing."""
-    text = "held 1.50 MiB, then (+31.4 %) in 12 us at 197 TFLOP/s and 3 of 4"
+    text = "held 1.50 MiB, then (+31.4%) in 12 us at 197 TFLOP/s and 3 of 4"
     shown = []
     for width in range(20, 60):
         Output(width, is_coloured=False).heading(text)

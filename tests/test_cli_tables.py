@@ -65,7 +65,7 @@ def test_what_tells_rows_apart_stays() -> None:
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("1.5 KiB", 1536.0), ("2 us", 2e-6), ("98.5 %", 98.5), ("18.3 M", 18.3e6), ("12", 12.0)],
+    [("1.5 KiB", 1536.0), ("2 us", 2e-6), ("98.5%", 98.5), ("18.3 M", 18.3e6), ("12", 12.0)],
 )
 def test_numbers_of_cells(text: str, number: float) -> None:
     """With the prefix of their unit."""

@@ -88,7 +88,7 @@ def test_work_done_several_times_is_told_and_has_to_be_worth_it(
     causes = unpacked("scan_con_step", tmp_path).collectives()
     batch = next(one for cause in causes for one in cause.suggestions if one.name == "p['x']")
     assert batch.work == pytest.approx(7 / 9)
-    assert "each device computes 77.8 % more matmul FLOPs" in batch.because
+    assert "each device computes 77.8% more matmul FLOPs" in batch.because
     estimate = Traffic.estimate
 
     def unsure(*args: object, **kwargs: object) -> object:

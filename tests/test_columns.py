@@ -58,7 +58,7 @@ def test_every_described_table_is_used_and_every_used_one_described() -> None:
         ("count", {"some": True}, 0, ""),
         ("bytes", {}, 1280, "1.25 KiB"),
         ("bytes", {}, ">= 1 KiB", ">= 1 KiB"),
-        ("percent", {}, 0.256, "26 %"),
+        ("percent", {}, 0.256, "26%"),
         ("flag", {}, True, "yes"),
         ("flag", {}, False, ""),
         ("index", {}, (1, 0), "{1,0}"),

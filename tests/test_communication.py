@@ -272,7 +272,7 @@ ENTRY e {
 
 
 def test_traffic_between_slices() -> None:
-    """A send and a recv are one collective over the data centre network."""
+    """A send and a recv are one collective over the data center network."""
     text = SLICES.replace("GATHER", TRANSFER.replace("NAME", "all-gather.69_0").replace("KIND", "ALL_GATHER"))
     text = text.replace("REDUCE", TRANSFER.replace("NAME", "all-reduce.1_0").replace("KIND", "ALL_REDUCE"))
     found = analysis.communications(hlo.parse(text))

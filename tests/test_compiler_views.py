@@ -192,4 +192,4 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [f"tests/data/steps/spmd.{when}.txt" for when in ("before", "after")]
     result = CliRunner().invoke(main, ["explain", *paths, "--pass", "spmd-partitioner"])
     assert "per-device shapes" in result.output
-    assert "communication that came" in result.output
+    assert "communication added" in result.output

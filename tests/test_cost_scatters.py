@@ -59,9 +59,9 @@ def test_the_estimate_says_that_scatters_can_take_longer(tmp_path: Path) -> None
     path.write_text(SCATTER)
     text = " ".join(run("cost", path, "--chip", "v5e").stdout.split())
     assert "minimum time at least " in text
-    assert "memory 100.0 % of the time that is counted" in text
+    assert "memory 100.0% (of the counted time))" in text
     assert (
-        "1 scatter of 6,000 rows in all runs, counted by bytes only: rows written one by one can take far longer"
+        "1 scatter of 6,000 rows in all runs, counted by bytes only: writing rows one by one can take far longer"
         in text
     )
     assert run_json("cost", path, "--chip", "v5e")["modules"][0]["scatters"] == {"sums": 6000}

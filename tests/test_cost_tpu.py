@@ -98,7 +98,7 @@ def test_the_command_gives_the_figures_of_the_chip(tmp_path: Path) -> None:
     row = next(row for row in ROWS if row["chip"] == "v6e")
     text = tmp_path / "module_0001.jit_f.cl_1.after_optimizations.txt"
     text.write_text(row["text"])
-    assert "assuming v5e, set --chip" in run("cost", str(text), "--as-xla").stdout
+    assert "assuming v5e (set --chip)" in run("cost", str(text), "--as-xla").stdout
     named = run("cost", str(text), "--as-xla", "--chip", "v6e").stdout
     assert f"{row['cost']['bytes accessed']:.0f}" in named
     target = 'tpu_topology_args { version: "TPU_VERSION_GHOSTLITE" }'

@@ -14,7 +14,7 @@ COUNT = 150
 
 
 def test_a_damaged_line_costs_itself() -> None:
-    """Of the other op lines 95 % are the same: name, shape, operands, attributes, the computation around them."""
+    """Of the other op lines 95% are the same: name, shape, operands, attributes, the computation around them."""
     losses = list(damage.losses(COUNT, seed=1))
     others = sum(loss.others for loss in losses)
     assert others > 50 * COUNT
@@ -30,7 +30,7 @@ def test_a_cut_text_keeps_its_complete_computations() -> None:
 
 
 def test_losses_are_seen() -> None:
-    """What is measured is not always 100 %: an op line that is gone is missed, and so is a changed attribute."""
+    """What is measured is not always 100%: an op line that is gone is missed, and so is a changed attribute."""
     text = "HloModule m\n\nENTRY e {\n  p = f32[4] parameter(0)\n  ROOT n = f32[4] negate(p), sharding={replicated}\n}\n"
     facts = damage._instructions([hlo.parse(text)])
     assert len(facts) == 2

@@ -76,7 +76,7 @@ def test_nothing_differs(path: Path) -> None:
 
 @pytest.mark.slow
 def test_one_seeded_change_each() -> None:
-    """Exactly that one, in its place, of 97 % of all."""
+    """Exactly that one, in its place, of 97% of all."""
     random = Random(20)
     files = [path for path in FILES if path.stat().st_size < 300_000]
     count: Counter[str] = Counter()

@@ -229,7 +229,7 @@ def test_costs_go_out_in_json(tmp_path: object) -> None:
         run("lint", path, "--select", "G116", "--fail-on", condition).exit_code
         for condition in ("share>3%", "share>=0.03", "share>99%", "share>=100%")
     ]
-    assert codes == [1, 1, 0, 2]  # no share is 100 % or more
+    assert codes == [1, 1, 0, 2]  # no share is 100% or more
     assert run("lint", path, "--fail-on", "cost>3%").exit_code == 2
     assert run("lint", path, "--trips", "body").exit_code == 2
 

@@ -407,7 +407,7 @@ OWN_PART = """  p = u32[] partition-id()
 @pytest.mark.parametrize(("place", "saved"), [("  i = s32[] parameter(1)\n", 6 / 8), (OWN_PART, 7 / 8)])
 def test_of_a_gather_then_sliced_what_still_moves_is_not_saved(place: str, saved: float) -> None:
     """A device's own part comes in one exchange. Before a slice at a place that the run tells pieces are exchanged, and then
-    the slice is sent: compiled so for CPU, GPU and TPU, of 48 MiB 16.5 are left with slices of 9.4 % on four devices."""
+    the slice is sent: compiled so for CPU, GPU and TPU, of 48 MiB 16.5 are left with slices of 9.4% on four devices."""
     text = (support.DATA / "lint" / "C108.txt").read_text().split("\n\nHloModule silent")[0]
     module = hlo.parse(text.replace("  i = s32[] parameter(1)\n", place))
     (finding,) = lint.run(module, lint.Config(select=("C108",), chip="v5e", **support.SAY_ALL))

@@ -56,7 +56,7 @@ def test_one_hot_columns_beside_others_are_found() -> None:
 def test_rows_gathered_for_both_ends_of_edges_are_found() -> None:
     (one,) = found(EDGES.replace("ROWS", "4096"), "G119")
     assert "65,536 rows that were gathered from fewer" in one.message
-    assert "6.2 % of the FLOPs" in one.message
+    assert "6.2% of the FLOPs" in one.message
 
 
 @pytest.mark.parametrize("rows", ["65536", "40000"])

@@ -43,7 +43,7 @@ def _program(row: dict[str, str]) -> str:
 
 
 def test_rules_on_by_default_have_earned_it() -> None:
-    """At least 90 % of what a rule says is worth knowing; of what says little, or of few programs, everything."""
+    """At least 90% of what a rule says is worth knowing; of what says little, or of few programs, everything."""
     verdicts: dict[str, Counter[str]] = {}
     programs: dict[str, set[str]] = {}
     for row in _rows():
@@ -58,7 +58,7 @@ def test_rules_on_by_default_have_earned_it() -> None:
 
 
 def test_the_judgements_are_enough() -> None:
-    """Three hundred findings on a hundred modules and more, 92 % of them worth knowing."""
+    """Three hundred findings on a hundred modules and more, 92% of them worth knowing."""
     rows = _rows()
     assert {row["verdict"] for row in rows} <= {"true", "useless", "false"}
     assert all(row["why"] for row in rows)

@@ -256,7 +256,7 @@ ENTRY main {
 @pytest.mark.parametrize(
     ("text", "code", "profile", "numbers"),
     [
-        (CALL_AFTER_WORK, "G106", Backend.CPU, "(0.000454 %, below the minimum of 1 %)"),
+        (CALL_AFTER_WORK, "G106", Backend.CPU, "(0.000454%, below the minimum of 1%)"),
         (DONATED, "M102", Backend.CPU, "(0 B, below the minimum of 410 KiB)"),
     ],
 )
@@ -289,8 +289,8 @@ ENTRY e {
 }"""
     (silence,) = lint.explain_silence(Source(text), "M103")
     assert silence.reason == (
-        "the rule does not apply because no large undonated argument is returned updated elementwise, in part or as a "
-        "loop's state (xs to ys: M112)"
+        "the rule does not apply because no large undonated argument is updated elementwise, in part, or as loop state "
+        "(xs and ys: M112)"
     )
 
 

@@ -35,7 +35,7 @@ def test_few_iterations_may_keep_what_leaves_room(iterations: int, row: int, fou
 
 @pytest.mark.parametrize(("chip", "found"), [("h100", 1), ("mi300x", 0)])
 def test_unrolled_layers_may_keep_what_leaves_room(chip: str, found: int) -> None:
-    """6 GiB are 7.5 % of the memory of one chip and 3.1 % of the other's."""
+    """6 GiB are 7.5% of the memory of one chip and 3.1% of the other's."""
     config = lint.Config(select=("M124",), chip=chip, **support.SAY_ALL)
     assert len(lint.run(hlo.parse(LAYERS), config)) == found
 

@@ -234,7 +234,7 @@ def test_the_chip_is_read_from_the_folder(tmp_path: Path) -> None:
             chip is None
         )
     assert facts(tmp_path, "--chip", "v4")["chip"] == "v4"
-    assert "assuming v5e, set --chip" in run("memory", tmp_path).stdout
+    assert "assuming v5e (set --chip)" in run("memory", tmp_path).stdout
 
 
 def test_compilations_without_a_final_text_are_passed_over(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_command(tmp_path: Path) -> None:
     (found,) = document["messages"]
     assert found["module"] == "jit_f"
     assert found["savings"][0]["what"] == "donate 0"
-    assert "lowers the peak by 1 % of the excess" in run("memory", log, "--dump", dump).stdout
+    assert "lowers the peak by 1% of the excess" in run("memory", log, "--dump", dump).stdout
     log.write_text(MESSAGE.replace("33.02G", "4.25K").replace("15.75G", "2.25K"))
     assert "donate 0" in run("memory", log, "--dump", dump).stdout
     assert run("memory", log, "--dump", DATA / "hosts" / "host_0").exit_code == 2

@@ -269,11 +269,11 @@ def test_a_module_that_is_gone_costs_neither_less_nor_the_same(dataset: Path) ->
     )
     assert [(kind, name.replace("<wbr>", ""), lead) for kind, name, lead in cards] == [
         ("worse", MOE, "compared with n3, the previous build"),
-        ("new", FSDP, "in no earlier build"),
+        ("new", FSDP, "not in any earlier build"),
         ("gone", LM, "not in this build; the last one with it is n2"),
         ("worse", LM, "compared with n1, the previous build"),
     ]
-    (part,) = (one for one in text.split("<section ") if f'aria-label="figures of {LM}"' in one)
+    (part,) = (one for one in text.split("<section ") if f'aria-label="metrics of {LM}"' in one)
     assert "not in n4; the last build with it is n2" in part
     assert "n3: not in the build" in part
     assert re.findall(r'<line class="(\w+)"', part) == ["absent"] * 2 * part.count("<svg")
@@ -296,7 +296,7 @@ def test_the_page_judges_the_newest_build_as_the_command_does(dataset: Path, tmp
     assert (told["module"], told["good"], told["value"]) == (MOE, 3, 5)
     assert '3 <span class="of">n3</span>' in text
     assert told["change"] == pytest.approx(200 / 3)
-    assert str(told["build"]).split() == ["n4", "+66.7", "%"]
+    assert str(told["build"]).split() == ["n4", "+66.7%"]
     accepted = tmp_path / "accepted.txt"
     accepted.write_text(f"{MOE} n4 *\n{LM} n3 missing")
     assert run("report", dataset, "-o", place, "--fail-on", "any", "--accepted", accepted).exit_code == 0
@@ -324,24 +324,24 @@ def test_a_figure_that_fell_and_is_above_the_last_good_build_is_no_progress() ->
     assert "<code>lost</code>: not in c, the last build with it is b" in text
     assert "lost: not compared: not in c" in builds_comment(found, ["flops"])
     only = builds_page(History(("a", "b", "c"), (lost,), (), (), (), found.comings))
-    assert "c could not be judged in full" in only
+    assert "c could not be fully evaluated" in only
 
 
 def test_changes_are_told_in_numbers_that_people_read() -> None:
     assert [format_change(one) for one in (0.125, -0.0849, 1410.5, 9, 0, -1e-9)] == [
-        "+12.5 %", "−8.49 %", "1,412 times", "10 times", "none", "−<0.001 %"
+        "+12.5%", "−8.49%", "1,412 times", "10 times", "none", "−<0.001%"
     ]  # fmt: skip
 
 
 def test_signs_stand_before_numbers_alone() -> None:
-    """What is below what is told has none: it was `+<1 ns` and `-0.0 %`."""
+    """What is below what is told has none: it was `+<1 ns` and `-0.0%`."""
     pytest.importorskip("jinja2")
     from hlotext.view.report.parts import PageColumn
 
     seconds = PageColumn("k", "t", "seconds", is_signed=True)
     assert [seconds.text(one) for one in (3e-10, -3e-10, 2e-9, -2e-9)] == ["<1 ns", "<1 ns", "+2 ns", "−2 ns"]
     share = PageColumn("k", "t", "share", is_signed=True)
-    assert [share.text(one) for one in (-0.0002, 1410.5, 0.0)] == ["−0.02 %", "1,412 times", "none"]
+    assert [share.text(one) for one in (-0.0002, 1410.5, 0.0)] == ["−0.02%", "1,412 times", "none"]
 
 
 def test_the_column_that_decides_stands_beside_the_names() -> None:

@@ -682,7 +682,7 @@ def test_a_comparison_says_why_the_peak_differs(tmp_path: Path) -> None:
         for is_donated in (False, True)
     ]
     text = html.unescape(report_page(*sides))
-    assert "memory: the peak is 272 KiB before and 160 KiB after, −112 KiB (−41.2 %)" in text
+    assert "memory: the peak is 272 KiB before and 160 KiB after, −112 KiB (−41.2%)" in text
     assert (
         "Mainly: results in their own memory −128 KiB, because argument buffers hold 128 KiB of the results after and 0 B "
         "before; "
@@ -765,7 +765,7 @@ def test_both_sides_have_the_same_figures_and_what_differs_most_comes_first(tmp_
     titles = [title for title, *_ in tiles]
     assert len(titles) == len(set(titles))
     assert {"findings", "sent"} <= set(titles)
-    assert ("sent", "48.0 KiB → 0 B", "better", "−100 %") in tiles
+    assert ("sent", "48.0 KiB → 0 B", "better", "−100%") in tiles
     section = text[text.index('id="comparison"') : text.index("</section>", text.index('id="comparison"'))]
     ids = re.findall(r'<table id="ab-([^"]*)"', section)
     assert ids[0] == "differences-sent"

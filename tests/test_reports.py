@@ -19,7 +19,7 @@ from hlotext.ir.nodes.source import Span
 from hlotext.reports import FindingsReport
 from tests import support
 
-ODD = "a, b: 100 % <of> 'it'\n\x00\udc80 | é"
+ODD = "a, b: 100% <of> 'it'\n\x00\udc80 | é"
 
 
 def found(

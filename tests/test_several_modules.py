@@ -151,10 +151,10 @@ def test_of_the_library(places: dict[str, str]) -> None:
     """`load` and `parse` give the first, as they say, or with `only` an error; what compares and pictures asks for one."""
     path = places["FILE"]
     with pytest.warns(
-        RuntimeWarning, match="holds 2 modules, of which this is the first, first: use parse_all"
+        RuntimeWarning, match="contains 2 modules, and only the first, first, is returned: use parse_all"
     ):
         assert hlo.load(path).name == "first"
-    with pytest.warns(RuntimeWarning, match="<text> holds 2 modules"):
+    with pytest.warns(RuntimeWarning, match="<text> contains 2 modules"):
         assert hlo.parse(Path(path).read_text()).name == "first"
     for act in (
         lambda: hlo.load(path, only=True),

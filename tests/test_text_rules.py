@@ -102,7 +102,7 @@ WRONG = {
     "negate($x) => $y": r"column 15: the left side does not capture \$y, but \$x",
     "negate($x) => abs": "column 15: abs needs all of its operands",
     "negate($x) => abs(_)": "column 19: _ does not say",
-    "negate($x) => add-*($x)": r"column 15: (add-\* does not say|no opcode is like)",
+    "negate($x) => add-*($x)": r"column 15: (add-\* does not say|no opcode matches)",
     "negate($x) => abs(custom-call($x))": "column 19: the operands of custom-call do not determine its shape",
     "negate($x) => abs($x), dimensions={0}": "column 24: abs has no attribute dimensions",
     "transpose($x), dimensions={1,0} => transpose($x), dimensions=$D": r"captures no \$D as the text",
@@ -284,7 +284,7 @@ rule = "tanh($x) => $x"
 
 BAD_FILES = {
     "[a]\nrule = 1\n": "f.toml:1: a needs rule",
-    "[a]\nrule = 'abs($x) => $x'\nrules = 1\n": "f.toml:1: a has rule and example, both texts, not rules",
+    "[a]\nrule = 'abs($x) => $x'\nrules = 1\n": "f.toml:1: a takes the strings rule and example, not rules",
     "\n[a]\nexample = ''\nrule = 'abs(x) => x'\n": "f.toml:4: a: column 5: there is no opcode x",
     "[a": "f.toml: ",
     "": "f.toml: no rules",

@@ -109,7 +109,7 @@ def _is_found(text: str, corruption: Corruption, names: set[str]) -> bool:
 
 @pytest.mark.slow
 def test_corruptions_are_found() -> None:
-    """At least 98 % of them at the corrupted instruction or a direct user; the others are right modules."""
+    """At least 98% of them at the corrupted instruction or a direct user; the others are right modules."""
     chance = random.Random(SEED)
     kinds: Counter[str] = Counter()
     misses: list[Miss] = []

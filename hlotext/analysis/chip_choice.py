@@ -46,7 +46,7 @@ class ChipChoice:
 
     def __str__(self) -> str:
         if self.source == "assumed":
-            return f"{self.text}, set --chip"
+            return f"{self.text} (set --chip)"
         if self.source == "text":
             return f"{self.chip.name}, inferred from the text"
         return self.chip.name
@@ -59,8 +59,8 @@ def other_platform(module: Module, chip: Chip) -> str:
         return ""
     fitting = ", ".join(one.name for one in CHIPS.values() if one.backend is own)
     return (
-        f"the module was compiled for {own.name}, but {chip.name} is a {chip.backend.name}: only a rough comparison; for "
-        f"{own.name} there is --chip {fitting}"
+        f"the module was compiled for {own.name}, but {chip.name} is a {chip.backend.name}, so this is only a rough "
+        f"comparison; for {own.name}, set --chip ({fitting})"
     )
 
 

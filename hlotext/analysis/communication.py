@@ -31,7 +31,7 @@ class Interconnect(enum.Enum):
 
     DEVICE = "device links"
     """Between devices of one slice or node: ICI on TPU, NVLink on GPU."""
-    DCN = "data centre network"
+    DCN = "data center network"
     """Between slices, by the Megascale runtime."""
     HOST = "host link"
     """Between device and host."""

@@ -49,17 +49,17 @@ def times(factor: float) -> str:
 
 def format_percent(part: float, whole: float) -> str:
     """Formats a fraction as a percentage; empty if the whole is zero."""
-    return f"{100 * part / whole:.1f} %" if whole else ""
+    return f"{100 * part / whole:.1f}%" if whole else ""
 
 
 def format_change(change: float) -> str:
-    """Formats a relative change: `+12.5 %`, `−0.04 %`; increases by a factor of 10 or more as `1,411 times`."""
+    """Formats a relative change: `+12.5%`, `−0.04%`; increases by a factor of 10 or more as `1,411 times`."""
     if not change:
         return "none"
     if change >= 9:
         return f"{1 + change:,.0f} times"
     share = 100 * abs(change)
-    return f"{'+' if change > 0 else '−'}{f'{share:.3g}' if share >= 0.001 else '<0.001'} %"
+    return f"{'+' if change > 0 else '−'}{f'{share:.3g}' if share >= 0.001 else '<0.001'}%"
 
 
 def attribute_text(value: object) -> str:

@@ -28,7 +28,7 @@ class MetadataSource(enum.Enum):
     BODY = "what it runs"
     CALLER = "the instruction it is part of"
     USER = "the nearest instruction that uses it"
-    PRODUCER = "an instruction that makes its operands"
+    PRODUCER = "an instruction that produces its operands"
 
 
 _WRAPPERS = frozenset({"fusion", "async-start"})

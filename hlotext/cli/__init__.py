@@ -227,7 +227,9 @@ class _Commands(CommandGroup):
         except OSError as error:
             if isinstance(error, FileNotFoundError) and error.filename is None and not _has_folder():
                 _refuse(
-                    ctx, error, "the current folder no longer exists; change to one that does, as with `cd ~`"
+                    ctx,
+                    error,
+                    "the current folder no longer exists; change to one that does, for example with `cd ~`",
                 )
             if isinstance(error, PermissionError) and error.filename is not None:
                 _refuse(ctx, error, f"{error.filename} cannot be read: {error.strerror}")
@@ -264,7 +266,10 @@ def _say_unknown_variables() -> None:
             near = nearest(name.removeprefix(_PREFIX), [one.removeprefix(_PREFIX) for one in _VARIABLES])
             meant = suggestion(f"{_PREFIX}{one}" for one in near)
             if meant:
-                click.echo(f"hlotext: {escape.line(name)} is no variable of hlotext; {meant}", err=True)
+                click.echo(
+                    f"hlotext: {escape.line(name)} is not an environment variable of hlotext; {meant}",
+                    err=True,
+                )
 
 
 def _has_folder() -> bool:
@@ -331,8 +336,8 @@ def _write_failure(ctx: click.Context, error: Exception | None = None) -> None:
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.option("--no-pager", is_flag=True, help="Do not page long output.")
-@click.option("--max-source", metavar="SIZE", help="Maximum bytes of an input, unpacked  [default: 4G].")
-@click.option("--follow-links", is_flag=True, help="Follow links that lead out of a folder.")
+@click.option("--max-source", metavar="SIZE", help="Maximum size of an unpacked input  [default: 4G].")
+@click.option("--follow-links", is_flag=True, help="Follow symbolic links that lead out of a folder.")
 @click.pass_context
 def main(ctx: click.Context, no_pager: bool, max_source: str | None, follow_links: bool) -> None:
     """\b

@@ -64,13 +64,13 @@ def command(
     max_tests: int,
     yes: bool,
 ) -> None:
-    """Write a reproducer of a compiler fault: one script with the module for which COMMAND fails.
+    """Write a reproducer for a compiler bug: one script with the module for which COMMAND fails.
 
-    The module before optimization is stripped of names, metadata and constants, and reduced while the fault persists
-    ({} in COMMAND is replaced with its file; without {} it is appended). COMMAND must fail with the same exit status at
-    every run. The script's header states the age of XLA, platform, chip, and non-default settings; values that may
-    contain a path or a name are withheld. Its contents are shown before it is written. It contains no path, user or
-    host name.
+    The module before optimization is stripped of names, metadata and constants, and reduced while the failure
+    persists ({} in COMMAND is replaced with its file; without {} it is appended). COMMAND must fail with the same
+    exit status in every run. The script's header states the release of XLA, the platform, the chip, and non-default
+    settings; values that may contain a path or a name are withheld. Its contents are shown before it is written. It
+    contains no path, user or host name.
 
     \b
     Examples:

@@ -100,7 +100,7 @@ def say_given_platform(place: str, module: Module, platform: str | None) -> None
     own = backend_of(module)
     if platform is not None and own is not None and own.value != platform:
         say(
-            f"{place}: the text looks like {own.value}; the rules of {platform} are followed, as --platform says"
+            f"{place}: the module looks like one for {own.value}; using the rules of {platform}, as --platform requests"
         )
 
 

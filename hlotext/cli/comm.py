@@ -47,11 +47,12 @@ def command(
     """Bytes that each device sends in one run of each FILE, by mesh axis and kind, and each collective with its line.
 
     Without --mesh, the mesh comes from the module's shardings, or from the program before optimization next to it;
-    else axes are inferred from replica groups and named axis_0, axis_1, ... Bytes exclude padding; loops count once per
-    iteration.
+    else axes are inferred from replica groups and named axis_0, axis_1, ... Bytes exclude padding; loops count once
+    per iteration.
 
-    For a dump folder, or a final module next to one, also the cause of each collective, and an annotation that avoids
-    it (in full: `hlotext dump collectives DIR`). For other modules, only the causes that they show themselves.
+    For a dump folder, or a final module in one, also show the cause of each collective, and an annotation that
+    avoids it (in full: `hlotext dump collectives DIR`). For other modules, only causes that are evident from their
+    text are shown.
 
     \b
     Examples:

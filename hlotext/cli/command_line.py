@@ -107,7 +107,7 @@ def refuse_slips(ctx: click.Context, command: click.Command, words: Sequence[str
         if not _OUTPUTS.isdisjoint(option.opts) and value and "DIR" not in (option.metavar or ""):
             _refuse_output(ctx, spelling, value, given.positional)
     if given.positional.count("-") > 1:
-        ctx.fail("standard input (-) can be read once; save it to a file to give it twice")
+        ctx.fail("standard input (-) can be read only once; save it to a file to use it twice")
 
 
 def _refuse_unknown(
@@ -130,7 +130,7 @@ def _refuse_output(ctx: click.Context, option: str, path: str, inputs: Sequence[
         ctx.fail(f"{option}: {path} is a folder; name a file in it")
     if not os.path.isdir(folder):
         ctx.fail(
-            f"{path}: cannot write: there is no folder {folder}; `mkdir -p {shlex.quote(folder)}` makes it"
+            f"{path}: cannot write: there is no folder {folder}; `mkdir -p {shlex.quote(folder)}` creates it"
         )
     if not os.access(folder, os.W_OK):
         ctx.fail(f"{path}: cannot write: Permission denied in the folder {folder}")

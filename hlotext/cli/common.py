@@ -84,7 +84,7 @@ def limit_option(
         type=click.IntRange(min=0),
         default=default,
         show_default=True,
-        help=f"Maximum {what} (0 for no limit).",
+        help=f"Maximum number of {what} (0 for no limit).",
     )
 
 
@@ -204,7 +204,7 @@ def format_of(place: str, given: str | None, endings: Mapping[str, Sequence[str]
         if by_name is not None:
             what = f"--format {chosen} ends in {endings[chosen][0]}; --format {by_name} writes {ending}"
         else:
-            what = f"no format ends in {ending}: {', '.join(known[0] for known in endings.values())}"
+            what = f"no output format has the ending {ending}: {', '.join(known[0] for known in endings.values())}"
         raise click.UsageError(f"--output {place}: {what}")
     return chosen
 
@@ -325,7 +325,7 @@ def not_found(error: LookupError) -> NotFound:
 def say_converted(name: str) -> None:
     """Prints that a program was converted to HLO, and what to read instead."""
     say(
-        f"{name}: StableHLO, converted by jaxlib: the program before compilation. For memory, cost and time give "
+        f"{name}: StableHLO, converted by jaxlib: the program before compilation. For memory, cost and time, use "
         "jax.jit(f).lower(...).compile().as_text() or a dump (XLA_FLAGS=--xla_dump_to=DIR)"
     )
 
@@ -568,7 +568,8 @@ def say_outward_links(place: str) -> None:
     if found:
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
         say(
-            f"{', '.join(found[:3])}{more}: skipped, a link out of the folder (follow it with hlotext --follow-links)"
+            f"{', '.join(found[:3])}{more}: skipped, because it links out of the folder (hlotext --follow-links "
+            "follows such links)"
         )
 
 

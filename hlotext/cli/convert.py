@@ -36,7 +36,7 @@ class _Target(click.Choice[str]):
     "--output",
     metavar="OUT",
     required=True,
-    help="Output file of one of these kinds; - for text on standard output.",
+    help="Output file, of one of these kinds; - writes text to standard output.",
 )
 @click.option("--fill-elided", is_flag=True, help="Write zeros for elided constants of IN.")
 @click.option(

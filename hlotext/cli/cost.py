@@ -217,16 +217,16 @@ def _work(
 ) -> list[tuple[str, str]]:
     """FLOPs and bytes as facts."""
     run = found.run
-    more = f" {run.bound}" if run.bound else ""
-    least = " at least" if run.is_at_least else ""
+    bound = f"{run.bound} " if run.bound else ""
+    least = "at least " if run.is_at_least else ""
     moved = f"{xla.moved} with padding" if isinstance(xla, cost.TpuCost) else byte_text(xla.bytes_accessed)
     facts = [
         *([("age", str(found.age))] if found.age.is_known else []),
-        ("flops", f"{format_count(run.flops)}{more} (XLA: {_xla_flops(found, xla)})"),
+        ("flops", f"{bound}{format_count(run.flops)} (XLA: {_xla_flops(found, xla)})"),
         ("transcendentals", format_count(run.transcendentals)),
         (
             "bytes",
-            f"{byte_text(run.bytes_accessed)}{least} (XLA: {moved})",
+            f"{least}{byte_text(run.bytes_accessed)} (XLA: {moved})",
         ),
     ]
     if run.bytes_accessed:

@@ -94,8 +94,9 @@ def show(
     if found.compiled_for:
         own = [one.name for one in CHIPS.values() if one.backend is backend_of(found.module)]
         say(
-            f"the module was compiled for {found.compiled_for}, but {found.chip.name} is a {found.chip.backend.name}: only a "
-            f"rough comparison; for {found.compiled_for} there is --chip {', '.join(own)}"
+            f"the module was compiled for {found.compiled_for}, but {found.chip.name} is a "
+            f"{found.chip.backend.name}, so this is only a rough comparison; for {found.compiled_for}, set --chip "
+            f"({', '.join(own)})"
         )
     report.facts([*chip, *_facts(found, compiled_for), *work])
     lines = source_locations(found.module)
@@ -116,7 +117,7 @@ def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[
             for bound, time in bounds.items()
             if time
         ]
-        of = " of the time that is counted" if mark else ""
+        of = " (of the counted time)" if mark else ""
         facts.append(("core bound by", ", ".join(parts) + of))
     if (used := found.utilization) is not None:
         facts.append(("utilization", _utilization(found, used)))
@@ -186,13 +187,9 @@ def loops_told(loops: Sequence[hlo.Instruction]) -> str:
 def scatters_told(found: cost.Estimate) -> str:
     """Returns a message that scatters can take far longer than counted, with the time of XLA's model if that is longer."""
     rows = f"{pluralize(len(found.scatters), 'scatter')} of {pluralize(sum(found.scatters.values()), 'row')} in all runs"
-    told = f"{rows}, counted by bytes only: rows written one by one can take far longer"
+    told = f"{rows}, counted by bytes only: writing rows one by one can take far longer"
     model = found.roofline_seconds
-    return (
-        f"{told} (XLA's model of the program says {seconds(model)})"
-        if model and model > found.seconds
-        else told
-    )
+    return f"{told} (XLA's cost model: {seconds(model)})" if model and model > found.seconds else told
 
 
 def _utilization(found: cost.Estimate, used: float) -> str:
@@ -210,7 +207,7 @@ def _clock(chip: Chip, compiled_for: ChipChoice | None) -> str:
     if not names or names == (chip.name,):
         return ""
     which = f"compiled for {names[0]}" if len(names) == 1 else f"compiled for one of {', '.join(names)}"
-    return f", at the clock of {chip.name}; {which}"
+    return f", at the clock rate of {chip.name}; {which}"
 
 
 _SHARED = (

@@ -79,7 +79,7 @@ def command(
     limit: int,
     output_format: str,
 ) -> None:
-    """Compare OLD and NEW: compiler versions, commits of a model, with and without a flag.
+    """Compare OLD and NEW: compiler versions, commits of a model, builds with and without a flag.
 
     Bodies of fusions, calls and loops are compared too. Names, ids, metadata and the order of independent operations
     are ignored. OLD and NEW are files or dump folders. For two folders, compilations are paired by content, and
@@ -95,7 +95,7 @@ def command(
       hlotext diff module.txt --write-golden golden.hlo
       hlotext diff golden.hlo module.txt --format github
 
-    Exit status: 0 equal (with --fail-on: within thresholds), 1 different (or a threshold violated), 2 unreadable input.
+    Exit status: 0 equal (with --fail-on: within thresholds), 1 different (or beyond a threshold), 2 unreadable input.
     """
     if write_golden is not None:
         if new is not None:

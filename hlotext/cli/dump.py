@@ -382,10 +382,11 @@ _LINKS = Listing("dump.links", _link)
 def why(path: str, names: tuple[str, ...], module: str | None, output_format: str) -> None:
     """Explain why an instruction is there: the pass and its reason.
 
-    It is an instruction of the final HLO. hlotext's own models of XLA's passes, such as fusion and copy insertion, add
-    the rules by which XLA decided.
+    NAME is an instruction of the final HLO. For passes that hlotext models, such as fusion and copy insertion, the
+    rules by which XLA decided are shown too.
 
-    DIR may also be a single module, which shows why a copy is needed, but not which pass made an instruction.
+    DIR may also be a single module, which shows why a copy is needed, but not which pass inserted an
+    instruction.
     """
     if why_output.is_module_alone(path):
         _why_in_module(path, names, output_format)
@@ -460,7 +461,7 @@ def _answers_json(names: tuple[str, ...], said: list[tuple[compiler.Answer, ...]
 def copies(path: str, module: str | None, limit: int, output_format: str) -> None:
     """Copies and transposes, by pass and cause.
 
-    Of the final HLO, with their bytes, including those in fusions that only rearrange, slice or concatenate arrays.
+    Lists those of the final HLO with their bytes, including fusions that only rearrange, slice or concatenate arrays.
     Not listed: a transpose in a fusion that also computes, which needs no separate pass over memory; a transpose that
     moves no bytes; slices and concatenations alone.
 

@@ -43,7 +43,7 @@ _SHOWN = ("wrong", "precision", "not run")
 @click.option(
     "--rtol",
     type=click.FloatRange(min=0),
-    help="Relative tolerance per element.  [default: 0.01, without floats narrower than f32 0.001]",
+    help="Relative tolerance per element.  [default: 0.01, or 0.001 if no float is narrower than f32]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random arguments.")
 @timeout_option(120.0, "per module, in seconds.")
@@ -69,8 +69,8 @@ def command(
     """Find the first pass that changes results. Needs hlotext[jax].
 
     Each distinct module runs on jaxlib's CPU client with the same random arguments, in a child process; modules for
-    several devices run as replicas. A step that only drops precision is recognized by running it with wide floats. Dump
-    with --xla_dump_hlo_pass_re=.* --xla_dump_large_constants=true: a module with elided constants does not run.
+    several devices run as replicas. A step that only drops precision is recognized by running it with wide floats.
+    Dump with --xla_dump_hlo_pass_re=.* --xla_dump_large_constants=true: a module with elided constants cannot run.
 
     \b
     Examples:

@@ -60,9 +60,9 @@ def command(
 ) -> None:
     """Changes of one XLA pass, in groups, with their reasons.
 
-    Reasons are known where hlotext has a model of the pass. BEFORE and AFTER are the modules before and after the pass;
-    or give a dump folder written with --xla_dump_hlo_pass_re=.* and the pass. A pass that ran several times shows its
-    runs; --step selects one.
+    Reasons are known where hlotext has a model of the pass. BEFORE and AFTER are the modules before and after the
+    pass; or give a dump folder written with --xla_dump_hlo_pass_re=.* and the pass. If a pass ran several times, its
+    runs are listed; --step selects one.
 
     \b
     Examples:
@@ -76,7 +76,7 @@ def command(
     if after is not None:
         if os.path.isdir(before):
             raise click.UsageError(
-                f"of a dump folder set --pass{'' if os.path.exists(after) else f' {after}'}"
+                f"for a dump folder, set --pass{'' if os.path.exists(after) else f' {after}'}"
             )
         try:
             known = as_age(age)

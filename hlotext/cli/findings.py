@@ -47,7 +47,7 @@ MOST_SHOWN = 100
 LIMIT = click.option(
     "--limit",
     type=click.IntRange(min=0),
-    help=f"Maximum findings (0 for no limit).  [default: {MOST_SHOWN} as text, all in other formats]",
+    help=f"Maximum number of findings (0 for no limit).  [default: {MOST_SHOWN} as text, all in other formats]",
 )
 STRICT = click.option(
     "--strict", is_flag=True, help="Exit with 1 for notes too, such as names unknown to this release."

@@ -71,7 +71,7 @@ def command(
     Unlike XLA, every style prints large constants in full, unless --elide-constants is given. Elements of tuples are
     printed as in the text, as p#0 or on separate lines. --option takes names of XLA's HloPrintOptions. With --reread,
     computations and instructions are in the order in which XLA's tools print them, and renamed as these tools do, so
-    that a diff against such a tool shows its changes.
+    that a diff against such a tool shows only its changes.
 
     \b
     Examples:

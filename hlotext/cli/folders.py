@@ -20,7 +20,7 @@ _LISTED = 5
 def opened(path: str) -> dumps.DumpFolder:
     """Opens a dump folder with at least one compilation. Raises Unreadable."""
     if path == "-":
-        raise Unreadable("- is standard input, which is no folder; save the archive to a file")
+        raise Unreadable("- is standard input, not a folder; save the archive to a file")
     refuse_missing([path])
     try:
         folder = dumps.open(path)

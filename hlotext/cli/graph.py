@@ -34,7 +34,7 @@ _ENDINGS = {"html": (".html", ".htm"), "svg": (".svg",), "dot": (".dot", ".gv")}
     type=click.IntRange(5, 2000),
     default=graph.MOST,
     show_default=True,
-    help="Maximum operations of a picture.",
+    help="Maximum number of operations in a picture.",
 )
 @click.option(
     "--format",

@@ -108,7 +108,7 @@ class _Asked:
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
-    help=f"Maximum matches (0 for no limit).  [default: {_MOST_SHOWN} as text, all as json]",
+    help=f"Maximum number of matches (0 for no limit).  [default: {_MOST_SHOWN} as text, all as json]",
 )
 @FORMAT
 def command(

@@ -47,8 +47,9 @@ class _Help(CommandGroup):
 @click.group(cls=_Help, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Help on a COMMAND, or on a NAME: a rule, opcode, pass, attribute, column, chip or element type. What has several
-    meanings is shown with the others named; a topic before it, as in `help opcode copy`, chooses one.
+    """Help on a COMMAND, or on a NAME: a rule, opcode, pass, attribute, column, chip or element type. If a name has
+    several meanings, one is shown and the others are listed; a topic before the name, as in `help opcode copy`,
+    selects one.
 
     \b
     Examples:

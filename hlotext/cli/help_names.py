@@ -50,7 +50,7 @@ def command(ctx: click.Context, words: tuple[str, ...]) -> None:
         with page.make_context(f"help {page.name}", list(words), parent=ctx.find_root()) as own:
             page.invoke(own)
     elif more and COMMAND not in kinds:
-        ctx.parent.fail(f"too many arguments behind {name}, {with_article(kinds[0])}: {' '.join(more)}")
+        ctx.parent.fail(f"too many arguments after {name}, {with_article(kinds[0])}: {' '.join(more)}")
     if more:
         return
     for kind in pages:

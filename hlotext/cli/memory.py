@@ -126,7 +126,7 @@ class _Space(click.ParamType):  # type: ignore[type-arg]  # generic in click 8.4
 @click.option(
     "--fail-on",
     metavar="CONDITION",
-    help="Exit with status 1 if a module's peak is beyond a limit: peak>8GiB, peak>=500MB.",
+    help="Exit with status 1 if a module's peak exceeds a limit: peak>8GiB, peak>=500MB.",
 )
 @click.option("--check", is_flag=True, help="Compare with XLA's buffer assignment files next to the text.")
 @limit_option(_DEFAULT_LIMIT)
@@ -151,12 +151,12 @@ def command(
     """Buffer assignment of each PATH, a scheduled module or a dump folder: use of each memory space, and live
     buffers at the peak with padding, lifetimes, shapes, scopes and Python lines.
 
-    Computed from the text by the rules of XLA's compilers. If XLA's files (-buffer-assignment.txt and others) are next
-    to the text, offsets and lifetimes are read from them, and the report says so. Bytes are those of the allocator,
-    including padding. JAX's memory_analysis().peak_memory_in_bytes is a different number: on TPU, static memory plus
-    the largest heap of any memory space, including VMEM, so it may exceed the peak of HBM; on CPU, static memory alone.
-    --format json has it as xla_peak. For a log with an out-of-memory error: the allocations by operation and shape;
-    with --dump DIR, also changes that would make the program fit.
+    Computed from the text by the rules of XLA's compilers. If XLA's files (-buffer-assignment.txt and others) are
+    next to the text, offsets and lifetimes are read from them, and the report says so. Bytes are those of the
+    allocator, including padding. JAX's memory_analysis().peak_memory_in_bytes is a different number: on TPU, static
+    memory plus the largest heap of any memory space, including VMEM, so it may exceed the peak of HBM; on CPU, static
+    memory alone. --format json has it as xla_peak. For a log with an out-of-memory error, show the allocations by
+    operation and shape; with --dump DIR, also changes that would make the program fit.
 
     \b
     Examples:
@@ -168,7 +168,7 @@ def command(
       hlotext memory dump/ --fail-on 'peak>8GiB'
       hlotext memory oom.txt --dump dumps/
 
-    Exit status: 0 success, 1 --check found a difference, --fail-on a larger peak, or no such name, 2 unreadable
+    Exit status: 0 success, 1 --check found a difference, a peak exceeds --fail-on, or no such name, 2 unreadable
     input, or --check had nothing to compare.
     """
     refuse_missing(paths)

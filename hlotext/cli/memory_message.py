@@ -170,7 +170,7 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
     else:
         out.note(
             "none of the estimated changes (donation, rematerialization) lowers the peak"
-            f"{'' if must is None else ' by 1 % of the excess'}; `hlotext lint {found.step.path}` looks for others"
+            f"{'' if must is None else ' by 1% of the excess'}; `hlotext lint {found.step.path}` looks for others"
         )
     others = [one for one in apart if one.opcode not in _OF_LOOPS]
     if others and (must is None or sum(one.bytes for one in others) >= _LEAST_PART * must):

@@ -152,7 +152,9 @@ def _signed(outcome: what_if.WhatIf) -> str:
     saved = outcome.saved
     if outcome.more_at_most:
         return f"{byte_text(saved)} to {byte_text(saved + outcome.more_at_most)} less"
-    return f"{byte_text(saved)} less" if saved >= 0 else f"{byte_text(-saved)} more"
+    if not saved:
+        return "unchanged"
+    return f"{byte_text(saved)} less" if saved > 0 else f"{byte_text(-saved)} more"
 
 
 def show_differences(report: Output, differences: Sequence[memory.AssignmentDifference], limit: int) -> None:

@@ -34,7 +34,7 @@ _FACTS = {
 @click.option(
     "--dump", metavar="DIR", help="Dump folder of the program, for Python lines of the instructions named."
 )
-@limit_option(_LIMIT, "rows of allocations")
+@limit_option(_LIMIT, "allocations")
 @FORMAT
 def command(files: tuple[str, ...], dump: str | None, limit: int, output_format: str) -> None:
     """Explain messages of XLA compilers and JAX in logs (prefixes, tracebacks and JSON lines are fine):

@@ -36,16 +36,16 @@ _OTHER_NAMES = {
 }
 """Names that other tools have for an option."""
 _HABITS = (
-    ("grep", "i ignore-case", "leave it out: opcodes and types are lower case, names as in the text"),
+    ("grep", "i ignore-case", "leave it out: opcodes and types are lowercase, and names are matched as written"),
     ("grep", "r R recursive", "leave it out: all modules of a DIR are searched"),
     ("grep", "n line-number", "leave it out: every match shows its line"),
     ("grep", "e regexp", "leave it out: PATTERN is the first argument"),
     ("grep", "E F P w x extended-regexp fixed-strings perl-regexp", "leave it out: a pattern is an op line with wildcards"),
     ("grep", "A B C context", "`hlotext show FILE -i NAME` shows operands and users"),
-    ("grep", "v invert-match", "for the rest ask `hlotext sql`: select name from instructions where opcode <> 'dot'"),
+    ("grep", "v invert-match", "to exclude matches, use `hlotext sql`: select name from instructions where opcode <> 'dot'"),
     ("diff", "u U y unified side-by-side color-words word-diff", "leave it out: --full lists every changed operation"),
     ("diff", "q brief stat name-only exit-code", "leave it out: the exit status is 0 for equal modules and 1 for others"),
-    ("diff", "r recursive w b ignore-all-space", "leave it out: folders are compared whole, and spaces do not count"),
+    ("diff", "r recursive w b ignore-all-space", "leave it out: folders are compared in full, and whitespace is ignored"),
     ("lint", "explain list list-rules show-rules", "`hlotext help rule` lists the rules and explains each"),
     ("lint", "no-cache cache-dir watch preview unsafe-fixes show-fixes add-noqa", "leave it out: there is no such mode"),
 )  # fmt: skip
@@ -151,7 +151,7 @@ def _misplaced(error: click.NoSuchOption, ctx: click.Context) -> str:
                 known = options_of(command)[option]
                 end = at + (1 if known.is_flag or "=" in words[at] else 2)
                 rest = [*words[:at], *words[end:], *words[at:end]]
-                return f"{option} goes behind the command: {pasted(rest)}"
+                return f"{option} goes after the command: {pasted(rest)}"
     return ""
 
 
@@ -199,7 +199,7 @@ def path_meant(ctx: click.Context | None, word: str) -> str:
         and not os.path.lexists(behind)
     ):
         if behind.isdecimal() and _UNIT.fullmatch(word) is not None:
-            return f"a number and its unit are one word: {before} {behind}{word}"
+            return f"write a number and its unit as one word: {before} {behind}{word}"
         return f"values are joined with commas: {before} {behind.rstrip(',')},{word}"
     for option in known.values():
         choices = option.type.choices if isinstance(option.type, click.Choice) else ()

@@ -69,8 +69,9 @@ def command(
 ) -> None:
     """Apply rules and passes to each FILE and print it; unmodified lines are kept byte for byte.
 
-    `hlotext help pass` lists the passes and their options. A file of rules is TOML with a table for each: `rule`, op lines
-    with wildcards as for `hlotext grep`, then =>, then the replacement of a match; and `example`, a module on which it fires.
+    `hlotext help pass` lists the passes and their options. A rule file is TOML with a table for each rule: `rule` is
+    op lines with wildcards as for `hlotext grep`, then =>, then the replacement of a match; `example` is a module
+    on which the rule fires.
 
     \b
     Examples:
@@ -81,8 +82,8 @@ def command(
       hlotext rewrite -r rules.toml dump.txt
       hlotext rewrite --check-rules -r rules.toml
 
-    Exit status: 0 success, 1 a pass failed or left an invalid module, or a rule does not hold, 2 usage error or unreadable
-    input.
+    Exit status: 0 success, 1 a pass failed or left an invalid module, or a rule does not hold, 2 usage error or
+    unreadable input.
     """
     if check_rules:
         if files or names or not rule_files:

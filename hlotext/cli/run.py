@@ -72,10 +72,10 @@ def command(
 ) -> None:
     """Execute a module of any stage and platform on jaxlib's CPU client (hlotext[jax]), in a child process.
 
-    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; several devices run as replicas, a
-    program with shard_map runs on the devices of its mesh. Random arguments differ between devices unless shardings
-    make them equal; --input goes to all devices, or has the devices as its first dimension. Results are the module's;
-    its run time says nothing about other devices.
+    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; several devices run as replicas,
+    and a program with shard_map runs on the devices of its mesh. Random arguments differ between devices unless
+    shardings make them equal; --input goes to all devices, or has the devices as its first dimension. The results are
+    those of the module, but its run time says nothing about other devices.
 
     \b
     Examples:

@@ -71,12 +71,13 @@ def command(
     output_format: str,
     **asked: Any,
 ) -> None:
-    """Layout of each SHAPE in memory: tiles, bytes, padding, a layout with less padding, and byte offsets of elements.
+    """Layout of each SHAPE in memory: tiles, bytes, padding, a layout with less padding, and byte offsets of
+    elements.
 
     With a SHARDING: the shard of each device. With a FILE: the shards of a module's arguments, results and largest
     values; a partitioned module already has the shapes of one device. Devices are numbered by their position in the
-    device assignment. Uneven shards are rounded up, as XLA allocates them. SHAPE - reads shapes from standard input,
-    one per line.
+    device assignment. Uneven shards are rounded up, as XLA allocates them. If SHAPE is -, shapes are read from
+    standard input, one per line.
 
     \b
     Examples:

@@ -138,7 +138,7 @@ def _show(
         facts.append(
             (
                 "wasted",
-                f"{100 * found.padding_fraction:.3g} % of allocated bytes, because dimensions do not divide evenly",
+                f"{100 * found.padding_fraction:.3g}% of allocated bytes, because dimensions do not divide evenly",
             )
         )
     if found.problem is not None:

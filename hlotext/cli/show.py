@@ -49,7 +49,7 @@ _LISTS = frozenset(
     "--limit",
     type=click.IntRange(min=0),
     metavar="N",
-    help=f"Maximum rows per table (0 for no limit).  [default: {_DEFAULT_LIMIT}; json: all]",
+    help=f"Maximum number of rows per table (0 for no limit).  [default: {_DEFAULT_LIMIT}; json: all]",
 )
 @click.option(
     "--arguments",
@@ -74,8 +74,8 @@ def command(
 
     Bytes include layout padding. Memory spaces count bytes written: arrays that reuse the same buffer
     count each time; views and instructions inside fusions do not count.
-    A FILE with a single op line is shown as with -i; a DIR with several modules as one table. For a
-    profiler trace (.xplane.pb): modules, number of runs, and measured times of operations.
+    A FILE with a single op line is shown as with -i; a DIR with several modules as one table. For a profiler trace
+    (.xplane.pb), show modules, number of runs, and measured times of operations.
 
     \b
     Examples:

@@ -46,6 +46,8 @@ _PLURALS = {
     "applied": "reducers",
 }
 """Uses of several computations."""
+_SINGULARS = {"applied": "reducer"}
+"""Uses of one computation, where the name of the use is not a noun."""
 _SHOWN_FILES = 5
 
 
@@ -103,8 +105,8 @@ def _age_text(age: AgeFacts) -> str:
 
 
 def _run_facts(run: RunFigures) -> Iterator[tuple[str, str]]:
-    more = f" {run.bound}" if run.bound else ""
-    yield "one run", f"{format_count(run.flops)} flops, {byte_text(run.bytes_accessed)} moved{more}"
+    bound = f"{run.bound} " if run.bound else ""
+    yield "one run", f"{bound}{format_count(run.flops)} flops, {bound}{byte_text(run.bytes_accessed)} moved"
     if run.unknown_loops:
         yield "", f"{pluralize(run.unknown_loops, 'loop')} with unknown trip count, counted once"
     if run.unknown_calls:
@@ -134,7 +136,9 @@ def _uses(summary: ModuleFacts) -> Iterator[str]:
     yield f"{sum(use.computations for use in summary.computations):,}: the entry"
     for use in summary.computations:
         if use.use != "entry":
-            name = use.use if use.computations == 1 else _PLURALS.get(use.use, use.use)
+            name = (
+                _SINGULARS.get(use.use, use.use) if use.computations == 1 else _PLURALS.get(use.use, use.use)
+            )
             yield f"{use.computations:,} {name}"
 
 
@@ -148,7 +152,7 @@ def _total_text(total: Total) -> str:
 
 
 def _padding(allocated: int, unpadded: int) -> str:
-    return f"{100 * (allocated - unpadded) / allocated:.0f} %" if allocated else "0 %"
+    return f"{100 * (allocated - unpadded) / allocated:.0f}%" if allocated else "0%"
 
 
 def _some_padding(allocated: int, unpadded: int) -> str:

@@ -68,7 +68,7 @@ _ROWS = 50
     type=click.IntRange(min=1),
     default=_ROWS,
     show_default=True,
-    help="Maximum rows of text output.",
+    help="Maximum number of rows in text output.",
 )
 @click.option(
     "--timeout",
@@ -137,7 +137,7 @@ def command(
     if ready is None and words[0].replace("-", "").replace("_", "").isalpha():
         is_ready = words[0] in tables.queries.names()
         more = f"give a ready query with --query {words[0]}" if is_ready else "--list shows ready queries"
-        raise click.UsageError(f"{words[0]} is no SQL; {more}")
+        raise click.UsageError(f"{words[0]} is not SQL; {more}")
     text, places = (ready.sql, words) if ready is not None else (words[0], words[1:])
     if not places:
         query = f"--query {ready.name}" if ready is not None else shlex.quote(text)

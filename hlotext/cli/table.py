@@ -83,12 +83,12 @@ def command(
     output_format: str,
 ) -> None:
     """Export modules as tables, a folder of Parquet files for each table, for `hlotext sql` and other tools that read
-    Parquet. Which operations take the most time, bytes or FLOPs: `hlotext sql --query costs DATASET`.
+    Parquet. To list the operations that take the most time, bytes or FLOPs: `hlotext sql --query costs DATASET`.
 
     An input is a file, a dump folder, or a URL of a file, folder or pattern: s3://, gs://, http:// and others of
-    fsspec. Unchanged inputs of earlier runs are skipped, so an interrupted run resumes. Unreadable inputs are reported
-    and listed in the table `modules`. Needs the extra `hlotext[tables]`; for URLs also the matching package (s3fs,
-    gcsfs, aiohttp); for --scheduler `hlotext[dist]`.
+    fsspec. Unchanged inputs of earlier runs are skipped, so an interrupted run resumes. Unreadable inputs are
+    reported and listed in the table `modules`. Needs the extra `hlotext[tables]`; for URLs also the matching package
+    (s3fs, gcsfs, aiohttp); for --scheduler `hlotext[dist]`.
 
     \b
     Examples:

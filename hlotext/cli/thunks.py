@@ -72,8 +72,8 @@ def command(
 
     A PATH is a scheduled GPU or CPU module, whose thunks are predicted; a dump folder or a tar archive of one; or a
     thunk list of XLA (thunk_sequence.txt, thunk_metadata.txt, a serialized CPU executable). Kernel
-    launches are shown if XLA's list is next to the text. TPU programs have no thunks: for them,
-    the operations of after_codegen.
+    launches are shown if XLA's list is next to the text. TPU programs have no thunks; for
+    them, the operations of the after_codegen file are shown.
 
     \b
     Examples:

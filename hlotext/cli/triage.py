@@ -71,11 +71,12 @@ def command(
 ) -> None:
     """Rank many modules by time, memory and traffic, and list the most valuable repairs.
 
-    In a DIR, the final HLO of each compilation is used, and all other modules. Modules are ranked by the minimum time
-    of one run. The contents of memory at the peak follow, and the most valuable of the provably possible repairs, each
-    with its saving: ranked by the share of the time of all modules, or of the chip's memory if that is larger. What
-    lowers the peak of a module that does not fit comes first. Large costs without such a proof, and findings of unknown
-    saving, are listed separately.
+    In a DIR, the final HLO of each compilation and all other modules are used.
+    Modules are ranked by the minimum time of one run. Below them are the contents of memory at the peak, and the
+    most valuable repairs that are proven possible, each with its saving. Repairs are ranked by the share of the
+    total time of all modules that they save, or of the chip's memory if that is larger. Repairs that lower the peak
+    of a module that does not fit come first. Large costs without such a proof, and findings whose saving is
+    unknown, are listed separately.
 
     \b
     Examples:
@@ -156,7 +157,7 @@ def _facts(found: triage.Triage, chip: str) -> list[tuple[str, str]]:
             assumed[one.chip] = assumed.get(one.chip, 0) + 1
     if chip and (others := [one for one in found.modules if _is_other(one, chip)]):
         what = f"{pluralize(len(others), 'module')} of {others[0].platform}"
-        facts.append(("chip", f"{chip}, for {what}: only roughly comparable"))
+        facts.append(("chip", f"{chip} for {what}, so only a rough comparison"))
     if assumed:
         listed = ", ".join(f"{chip} for {count:,}" for chip, count in sorted(assumed.items()))
         facts.append(("chip unknown", f"assuming {listed} (set --chip)"))
@@ -165,11 +166,13 @@ def _facts(found: triage.Triage, chip: str) -> list[tuple[str, str]]:
     facts += [("stalled", _stalled(one)) for one in waiting[:_REPEATED]]
     early = sum(not one.is_bound for one in found.modules)
     if early:
-        facts.append(("not optimized", f"{pluralize(early, 'module')}, so their times are not lower bounds"))
+        facts.append(
+            ("not optimized", f"{pluralize(early, 'module')}; times before optimization are not lower bounds")
+        )
     for number, (place, same) in enumerate(found.repeated[:_REPEATED]):
         facts.append(("" if number else "shown once", f"{place} is the same module as {same}"))
     if len(found.repeated) > _REPEATED:
-        facts.append(("", f"{len(found.repeated) - _REPEATED:,} more texts repeat modules of the dumps"))
+        facts.append(("", f"{len(found.repeated) - _REPEATED:,} more texts repeat modules in the dumps"))
     again = list(recompiled((one.name, (one.platform, one.devices), one.arguments) for one in found.modules))
     facts += [("" if number else "recompiled", told) for number, told in enumerate(again[:_REPEATED])]
     if len(again) > _REPEATED:

@@ -134,7 +134,7 @@ def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
         )
         takes_chips = "--chip" in {option for one in _options(error) for option in one.opts}
         if not meant and takes_chips and _is_chip(match[1]):
-            meant = "--chip takes chips"
+            meant = "chips are set with --chip"
         return f"{name} takes {_listed(known)}, not {match[1]!r}" + (f"; {meant}" if meant else "")
     is_number = isinstance(kind, click.types.IntParamType | click.types.FloatParamType)
     if is_number and (match := _NUMBER.match(error.message)) is not None:

@@ -196,8 +196,8 @@ class _Run:
                 largest = shifted_by_its_maximum(node, self._elementwise)
                 if largest is not None:
                     self._kept[node] = (
-                        f"{node.name} and its maximum {largest.name} meet in an exponential; if computed twice, the values "
-                        "might differ"
+                        f"{node.name} and its maximum {largest.name} are combined in an exponential; if computed "
+                        "twice, the values might differ"
                     )
         for node in reversed(self._graph.nodes.values()):
             if not node.is_gone and (self.is_fusible(node) or node.is_fusion):

@@ -238,7 +238,7 @@ def _partition_view(accounting: PassDiff, platform: str) -> Iterator[View]:
         counts = Counter(c.kind for c in came)
         said = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
         yield View(
-            "communication that came",
+            "communication added",
             ("operation", "kind", "shape", "groups", "bytes", "where"),
             tuple(table),
             (said,),

@@ -14,7 +14,7 @@ Rule = Callable[[Instruction, ShapeSizes], "OpCost"]
 
 
 class CalleeCost(enum.Enum):
-    """How the cost of an instruction includes that of the computations it calls."""
+    """Contribution of called computations to the cost of an instruction."""
 
     SUM = "the sum of all"
     LARGEST = "the largest"

@@ -60,7 +60,7 @@ class TpuCost:
     carried: int = 0
     """Number of collectives implemented by several fusions, whose byte count is estimated.
 
-    In six programs with such collectives, total bytes were between 13 % too low and 5 % too high. Without them, total
+    In six programs with such collectives, total bytes were between 13% too low and 5% too high. Without them, total
     bytes are exact."""
 
     @property

@@ -35,12 +35,12 @@ def _figure(total: TotalChange, side: float | None, calls: int) -> str:
 
 
 def difference(total: TotalChange) -> str:
-    """Formats an increase: `+1,024 B (+3.1 %)`; empty for no change, `?` if unknown."""
+    """Formats an increase: `+1,024 B (+3.1%)`; empty for no change, `?` if unknown."""
     if total.difference is None:
         return "?"
     if not total.difference:
         return ""
-    percent = "" if total.percent is None else f" ({total.percent:+.1f} %)"
+    percent = "" if total.percent is None else f" ({total.percent:+.1f}%)"
     return f"{total.difference:+,.0f}{percent}"
 
 

@@ -472,7 +472,7 @@ class _Comparison:
         count = len({one.after if is_final else one.before for one in rows})
         if count < 3:
             return ""
-        own = ": each host has its own, as when it contains a process number, a seed or a hash order"
+        own = ": each host has its own, as happens when it contains a process number, a seed or a hash order"
         return f" in {count} forms{own if count == len(rows) else ''}"
 
     def _module(self, key: Key, host: str, *, is_final: bool = False) -> hlo.Module | None:

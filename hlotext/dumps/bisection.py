@@ -86,7 +86,7 @@ def bisect(
 
     Args:
         folder: A dump folder with a dump of every pass, or one of its compilations.
-        rtol: Tolerance per element, relative to its magnitude or to 1 % of the largest element, whichever is larger.
+        rtol: Tolerance per element, relative to its magnitude or to 1% of the largest element, whichever is larger.
             None (the default) uses 0.01 if floats are narrower than f32, and 0.001 otherwise.
         seed: Seed of the three random sets of arguments.
         module: Name or number of a compilation. None (the default) tries all in order until one has a fault.

@@ -158,7 +158,7 @@ _STAGES = (
     Stage(
         "final",
         "The final program",
-        "The module after the last pass, which code is generated from.",
+        "The module after the last pass, from which code is generated.",
         kinds=("hlo-final",),
     ),
     Stage(

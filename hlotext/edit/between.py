@@ -99,16 +99,16 @@ def _check(computation: Computation, user: Instruction, new: Mapping[int, Instru
         raise EditError(f"{user._name} is not in computation {computation._name}")
     check_readable(user)
     if user._head.opcode in ROLES:
-        raise EditError(
-            f"{user._name} is part of an asynchronous operation, whose operands say what belongs together"
-        )
+        raise EditError(f"{user._name} is part of an asynchronous operation, whose operands link its parts")
     for number, one in new.items():
         operand = user._operands[number] if number < len(user._operands) else None
         if one._computation is not None or one._operands != (operand,) or one._attributes:
-            raise EditError(f"{one._name} is not new, or not of operand {number} of {user._name} alone")
+            raise EditError(
+                f"{one._name} is not new, or its only operand is not operand {number} of {user._name}"
+            )
         graph_checks.new_operand(operand, f"an operand of {one._name}")
         if one._head.opcode not in CALLS_NOTHING or one._head.shape is not operand._head.shape:  # type: ignore[union-attr]
-            raise EditError(f"{one._name} has another shape than its operand, or calls something")
+            raise EditError(f"{one._name} has a different shape from its operand, or calls a computation")
         if names.checked(one._name, "instruction") in computation:
             raise EditError(f"{computation._name} already has an instruction named {one._name}")
 

@@ -14,7 +14,7 @@ _FLOOR = 0.01
 def difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
     """Returns the largest difference between corresponding elements of two arrays, relative to their magnitude.
 
-    Small elements are measured relative to 1 % of the largest one. The result is 0 for identical bits. It is infinite for
+    Small elements are measured relative to 1% of the largest one. The result is 0 for identical bits. It is infinite for
     different sizes or types, for integers and booleans that differ, and if only one of two elements is finite or they are
     different infinities. NaN equals NaN.
     """

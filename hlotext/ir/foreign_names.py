@@ -116,7 +116,7 @@ def _cannot_change(value: object, name: str, new: object) -> NoReturn:
     kind = type(value).__name__
     error = FrozenInstanceError()
     error.args = (
-        f"a {kind} never changes: attrs.evolve({kind.lower()}, {name}=...) makes another, to be set where this one stands",
+        f"a {kind} is immutable: attrs.evolve({kind.lower()}, {name}=...) makes a changed copy, to be set in its place",
     )
     raise error
 
@@ -408,17 +408,17 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
         "__iter__": "is not iterable; use module.instructions(), or module.computations",
         "__len__": "has no len(); use len(module.computations), or len(list(module.instructions()))",
         "__contains__": "has no `in`; use module.find(name) is not None",
-        "__setitem__": "has no items; set a property of module.instruction(name)",
-        "__delitem__": "has no items; use module.instruction(name).erase(), or module.remove(computation)",
+        "__setitem__": "has no items to set; set a property of module.instruction(name)",
+        "__delitem__": "has no items to delete; use module.instruction(name).erase(), or module.remove(computation)",
     },
     "Computation": {
-        "__setitem__": "sets no items; use computation[name].replace_with(new)",
-        "__delitem__": "deletes no items; use computation[name].erase()",
+        "__setitem__": "has no items to set; use computation[name].replace_with(new)",
+        "__delitem__": "has no items to delete; use computation[name].erase()",
     },
     "Instruction": {
         "__getitem__": "has no items; use instruction.operands[number], or instruction.attributes[name]",
         "__iter__": "is not iterable; use instruction.operands, or instruction.users",
-        "__float__": "is no number; use instruction.literal.known_array.item() of a constant",
+        "__float__": "is not a number; use instruction.literal.known_array.item() of a constant",
         "__lt__": "has no order; sort with key=lambda i: i.name, or min and max with a key",
         "__add__": "does no arithmetic; hlotext.rewrite.Builder.before(user).add(x, y) makes an instruction",
         "__radd__": "does no arithmetic; hlotext.rewrite.Builder.before(user).add(x, y) makes an instruction",
@@ -429,7 +429,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
         "__getitem__": "has no items; use shape.dimensions[number], or shape.tuple_shapes[number] of a tuple",
         "__iter__": "is not iterable; use shape.dimensions, or shape.tuple_shapes of a tuple",
         "__len__": "has no len(); use shape.rank, or len(shape.tuple_shapes) of a tuple",
-        "__int__": "is no number; use shape.element_count",
+        "__int__": "is not a number; use shape.element_count",
     },
     "Layout": {
         "__getitem__": "has no items; use layout.minor_to_major[number]",
@@ -446,8 +446,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
     "Literal": {
         "__getitem__": "has no items; use literal.known_array[...]",
         "__iter__": "is not iterable; use literal.known_array",
-        "__float__": "is no number; use literal.known_array.item()",
-        "__int__": "is no number; use literal.known_array.item()",
+        "__float__": "is not a number; use literal.known_array.item()",
+        "__int__": "is not a number; use literal.known_array.item()",
     },
 }
 """Protocols that a class does not support, and what to use instead."""

@@ -14,7 +14,7 @@ _allowed = os.environ.get(VARIABLE) != "untouched"
 
 
 def allow(is_allowed: bool) -> None:
-    """Sets whether the garbage collector of this process may be paused. Without pauses, parsing takes up to 50 %
+    """Sets whether the garbage collector of this process may be paused. Without pauses, parsing takes up to 50%
     longer.
     """
     global _allowed

@@ -440,7 +440,7 @@ def _lowered(value: object) -> str:
     if isinstance(value, types.FunctionType):
         return "hlotext.load(jax.jit(it).lower(...)) takes it lowered with its arguments"
     if type(value).__name__ in ("ClosedJaxpr", "Jaxpr"):
-        return "a jaxpr is no HLO; hlotext.load(jax.jit(f).lower(...)) takes the function"
+        return "a jaxpr is not HLO; hlotext.load(jax.jit(f).lower(...)) takes the function"
     return ""
 
 

@@ -38,10 +38,11 @@ def both_branches(context: Context) -> Iterator[Report]:
             continue
         yield Report(
             selects[0].instruction,
-            f"both branches of a conditional under jax.vmap are computed for every element, {described(dearest)} among "
-            "them, and a select takes the result of one",
-            "if the predicate is the same for the whole batch, pass it unbatched (in_axes=None), so that only one branch "
-            "runs; else run each branch on the elements that take it (sorted by the predicate, in parts of a static "
+            "both branches of a conditional under jax.vmap are computed for every element, including "
+            f"{described(dearest)}, and a select takes the result of one",
+            "if the predicate is the same for the whole batch, pass it unbatched (in_axes=None), so that only one "
+            "branch runs; otherwise run each branch on the elements that take it (sorted by the predicate, in parts "
+            "of a static "
             "size); if most elements need the branch, nothing can be saved",
             seconds=context.prices.together(branch),
             is_proved=False,

@@ -27,7 +27,7 @@ _UNITS: Mapping[Callable[[float], str], tuple[str, ...]] = {
     lambda value: byte_text(int(value)): (
         "bytes", "copied", "held", "peak", "read", "saved", "size", "size_of", "stake", "total",
     ),
-    lambda value: f"{value:.3g} %": ("percent",),
+    lambda value: f"{value:.3g}%": ("percent",),
     seconds: ("seconds", "step", "waits"),
     lambda value: pluralize(int(value), "iteration"): ("rounds", "trips"),
     lambda value: pluralize(int(value), "class", "classes"): ("classes",),

@@ -129,7 +129,9 @@ class Config:
                 about = [code for name, code in named.items() if prefix.lower() in name.split("-")]
                 stem = prefix.rstrip("*xX?")
                 if stem != prefix and (not stem or _is_prefix(stem, self.rule_files)):
-                    raise ConfigError(f"{prefix} is no prefix of codes; did you mean `{stem or 'ALL'}`?")
+                    raise ConfigError(
+                        f"{prefix} is not a prefix of any code; did you mean `{stem or 'ALL'}`?"
+                    )
                 meant = (
                     suggestion([named[prefix]] if prefix in named else about[:_MOST_ABOUT])
                     or did_you_mean(shown if shown in known else prefix, [*known])
@@ -212,7 +214,7 @@ def _check_options(code: str, options: Mapping[str, Any], files: tuple[Path, ...
         field = fields.get(name)
         if field is None and name in _retired(rule):
             warnings.warn(
-                f"rules.{code}.{name} is no longer a setting: shares of time and memory decide ({', '.join(SHARES)})",
+                f"rules.{code}.{name} is no longer a setting: use the shares of time and memory ({', '.join(SHARES)})",
                 DeprecationWarning,
                 stacklevel=caller_level(),
             )
@@ -327,7 +329,7 @@ def _truth(key: str, value: Any) -> bool:
 
 def _word(key: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ConfigError(f"{key} must be a word, not {value!r}")
+        raise ConfigError(f"{key} must be a string, not {value!r}")
     return value
 
 

@@ -129,7 +129,7 @@ def _with_outcome(whole: Finding, places: Iterable[Place], context: Context) -> 
     return attrs.evolve(whole, what_if=tried(repairs, context))
 
 
-_NO_EDIT = "no edit of the text is known that does what the help says; change the program and compile it"
+_NO_EDIT = "hlotext cannot apply this repair to the text; change the program and recompile it"
 """The reason why a finding has no repair: its rule has none, or only for simpler forms."""
 
 

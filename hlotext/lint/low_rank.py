@@ -67,8 +67,8 @@ def _report(outer: Product, side: int, inner: Product, base: Value, context: Con
         return None
     return Report(
         outer.dot,
-        f"a rank-{inner.summed:,} matmul of {' and '.join(sizes(one.shape) for one in inner.dot.operands[:2])} is added to "
-        f"a matrix only to multiply {rows:,} rows by the sum, for which {sizes(array.shape)} are written",
+        f"a rank-{inner.summed:,} matmul of {' and '.join(sizes(one.shape) for one in inner.dot.operands[:2])} is "
+        f"added to a matrix only to multiply {rows:,} rows by the sum, which writes an array of {sizes(array.shape)}",
         "multiply by the matrix and by the two factors separately, and add the results (x @ w + (x @ a) @ b)",
         flops=2 * (now - then) * inner.batch * context.runs(inner.whole),
         seconds=saved,

@@ -147,13 +147,13 @@ def _of_one(rule: Rule, context: Context, code: str) -> Silence:
     if not nearest and code.startswith("C") and not rule.opcodes and not context.communications:
         return Silence(name, "the module has no communication")
     if not nearest:
-        others = (
-            f"another rule reports it ({', '.join(sorted(rule.yields_to))}) or " if rule.yields_to else ""
-        )
+        others = f", or {' or '.join(sorted(rule.yields_to))} reports it" if rule.yields_to else ""
         count = candidates if rule.opcodes else len(context.census.instructions)
         opcodes = ", ".join(sorted(rule.opcodes))
         looked = f"{count:,} instructions" + (f" ({opcodes})" if rule.opcodes else "")
-        return Silence(name, f"none of the {looked} matches the rule, unless {others}a comment suppresses it")
+        return Silence(
+            name, f"none of the {looked} matches the rule{others}, or a comment suppresses the finding"
+        )
     return _of_the_nearest(code, name, nearest)
 
 

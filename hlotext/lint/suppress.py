@@ -48,7 +48,7 @@ def notes_on_comments(source: Source, known: Collection[str]) -> Iterator[str]:
         for word in _words(read[1] or ""):
             if not any(code.startswith(current_code(word)) for code in known):
                 meant = did_you_mean(word, known) or "`hlotext help rule` lists all"
-                yield f"line {line}: {comment!r} names {word}, which no rule has; {meant}"
+                yield f"line {line}: {comment!r} names {word}, which is not a rule code; {meant}"
 
 
 def _comment_names(text: str, code: str) -> bool:

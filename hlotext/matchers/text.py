@@ -138,7 +138,7 @@ def _and(pattern: Pattern, condition: Condition) -> Pattern:
 
 @remembered
 def _opcode_condition(word: str) -> Condition:
-    return Condition(f"the opcode is like {word}", lambda i, _: is_like(i.opcode, word))
+    return Condition(f"the opcode matches {word}", lambda i, _: is_like(i.opcode, word))
 
 
 @remembered

@@ -29,7 +29,7 @@ def unknown_opcode(word: str) -> str | None:
     if _WILD.search(word):
         if any(is_like(name, word) for name in opcodes.OPCODES):
             return None
-        return f"no opcode is like {word}"
+        return f"no opcode matches {word}"
     if word in opcodes.OPCODES:
         return None
     return _said(f"there is no opcode {word}", opcode_suggested(word) or f"write ${word} for any operand")
@@ -79,7 +79,7 @@ def unknown_type(shape: str) -> str | None:
     for word in _TYPE.findall(shape):
         if _WILD.search(word):
             if not any(is_like(name, word) for name in ELEMENT_TYPES):
-                return f"no element type is like {word}"
+                return f"no element type matches {word}"
         elif word not in ELEMENT_TYPES:
             return _said(f"there is no element type {word}", types_meant(word))
     return None

@@ -311,7 +311,7 @@ def _model(
             names = ", ".join(start.name for start in flow.late_bound[:3])
             notes.append(
                 f"operands or results are bound late ({names}): placed as in XLA's sources of August 2026; XLA's files for "
-                "two such TPU v6e programs show 6 and 11 % more in HBM"
+                "two such TPU v6e programs show 6 and 11% more in HBM"
             )
         pairs = InPlacePairs(rules.no_ops)
         buffers = find_buffers(flow, pairs)

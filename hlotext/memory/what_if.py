@@ -101,8 +101,8 @@ def donate(
     movable = _movable(before, copied) if memory_space == 0 else 0
     if movable:
         notes.append(
-            f"up to {byte_text(movable)} less if the compiler keeps what it copies to donated results in fast memory, which "
-            "has room for it"
+            f"up to {byte_text(movable)} less if the compiler keeps the values that it copies to donated results in "
+            "fast memory, which has room for them"
         )
     found = _compared(what, memory_space, before, after, notes)
     return attrs.evolve(found, unsure=tuple(unsure), more_at_most=movable)

@@ -119,7 +119,7 @@ def _lines(finding: Finding, with_origin: bool) -> list[str]:
     if finding.what_if is not None:
         out.append(f"  what if: {escape.line(outcome_text(finding.what_if))}")
     if finding.help:
-        fix = f" (--fix does it, by {finding.fix}: safe)" if finding.fix else ""
+        fix = f" (safe fix: --fix, pass {finding.fix})" if finding.fix else ""
         out += f"  help: {escape.lines(finding.help)}{fix}".split("\n")
     return out
 
@@ -204,18 +204,19 @@ def by_severity(findings: Iterable[Finding]) -> str:
 
 
 def saving(finding: Finding) -> str:
-    """Returns what fixing a finding saves: `13.8 ms and 16.0 MiB of peak memory (67 % of the step)`; empty if unknown.
+    """Returns what fixing a finding saves: `13.8 ms (67% of the step) and 16.0 MiB of peak memory`; empty if unknown.
 
     An upper bound starts with `at most`.
     """
-    parts = [f"{byte_text(finding.peak_bytes)} of peak memory"] if finding.peak_bytes else []
-    if finding.seconds or (finding.seconds is not None and not parts):
-        parts.insert(0, seconds(finding.seconds))
-    if not parts:
+    memory = f"{byte_text(finding.peak_bytes)} of peak memory" if finding.peak_bytes else ""
+    time = seconds(finding.seconds) if finding.seconds or (finding.seconds is not None and not memory) else ""
+    if not memory and not time:
         return ""
     bound = "at most " if finding.is_at_most else ""
-    whole = "peak" if finding.is_share_of_peak else "step"
-    return f"{bound}{' and '.join(parts)} ({percent(finding.share)} of the {whole})"
+    if finding.is_share_of_peak or not time:
+        share = f"{percent(finding.share)} of the {'peak' if finding.is_share_of_peak else 'step'}"
+        return f"{bound}{' and '.join(filter(None, (time, memory)))} ({share})"
+    return f"{bound}{' and '.join(filter(None, (f'{time} ({percent(finding.share)} of the step)', memory)))}"
 
 
 def basis_of(finding: Finding) -> str:
@@ -224,7 +225,7 @@ def basis_of(finding: Finding) -> str:
 
 
 def outcome_text(outcome: RepairOutcome) -> str:
-    """Returns a repair's effect, such as `2 instructions moved out of while.5: step 20.1 ms -> 6.3 ms (69 % less)`."""
+    """Returns a repair's effect, such as `2 instructions moved out of while.5: step 20.1 ms -> 6.3 ms (69% less)`."""
     if outcome.reason:
         return f"not applied: {outcome.reason}"
     parts = []
@@ -244,7 +245,7 @@ def _change(before: float, after: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Formats a share: `67 %`, `0.25 %`, `under 0.01 %`."""
+    """Formats a share: `67%`, `0.25%`, `under 0.01%`."""
     if share >= 0.995:
-        return f"{100 * share:.0f} %"
-    return f"{100 * share:.2g} %" if share >= 1e-4 else "under 0.01 %"
+        return f"{100 * share:.0f}%"
+    return f"{100 * share:.2g}%" if share >= 1e-4 else "under 0.01%"

@@ -36,7 +36,7 @@ def junit(report: FindingsReport) -> str:
     root.set("tests", str(tests))
     if report.total is not None and report.total != len(report.findings):
         # No attribute for it in Jenkins' schema, and a suite of its own would count.
-        root.insert(0, ET.Comment(f" total: {report.total}, truncated: {len(report.findings)} are shown "))
+        root.insert(0, ET.Comment(f" {len(report.findings)} of {report.total} findings shown "))
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 

@@ -227,7 +227,7 @@ def bisect(module: Module, passes: Sequence[Pass], is_good: Callable[[Module], b
         return is_good(copy)
 
     if not good_after(0):
-        raise ValueError("the module is not good before any pass")
+        raise ValueError("the module is not good even before the first pass")
     if good_after(len(passes)):
         return None
     good, bad = 0, len(passes)

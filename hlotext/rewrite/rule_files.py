@@ -84,7 +84,7 @@ def read_rules(text: str, name: str = "rules.toml") -> tuple[FileRule, ...]:
         unknown = sorted(set(table) - {"rule", "example"})
         if unknown or not isinstance(table.get("example", ""), str):
             raise RuleFileError(
-                f"{name}:{line}: {key} has rule and example, both texts, not {', '.join(unknown) or 'this'}"
+                f"{name}:{line}: {key} takes the strings rule and example, not {', '.join(unknown) or 'this'}"
             )
         try:
             found.append(FileRule(rule(table["rule"], key), line, table.get("example", "")))

@@ -107,8 +107,8 @@ NUMBERS: Mapping[str, Any] = {
     "bytes": lambda value: _formatted(value, "bytes"),
     "amount": lambda value: _formatted(value, "amount"),
     "seconds": lambda value: _formatted(value, "seconds"),
-    "share": lambda value: f"{100 * value:.1f} %",
-    "percent": lambda value: f"{100 * value:.0f} %",
+    "share": lambda value: f"{100 * value:.1f}%",
+    "percent": lambda value: f"{100 * value:.0f}%",
     "factor": lambda value: _formatted(value, "times") if value >= 1.005 else "",
     "milliseconds": lambda value: f"{value:,.1f}",
 }

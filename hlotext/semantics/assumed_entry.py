@@ -17,7 +17,7 @@ def assumed_entry(module: Module) -> str:
     XLA assumes the same. But in truncated text the entry is missing, which the header then contradicts.
     """
     if missing := missing_entry(module):
-        return f"warning: {missing}; what is told of it is not about the whole program"
+        return f"warning: {missing}; results do not cover the whole program"
     if not _is_assumed(module) or len(module._computations) == 1:
         return ""
     return f"note: no ENTRY; assuming the last computation, {module.entry.name}"

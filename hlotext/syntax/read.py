@@ -151,7 +151,7 @@ class _Reading:
         if inside is not None:
             line = self.source.position(inside.start())[0]
             before = self.text[self.text.rfind("\n", 0, inside.start()) + 1 : inside.start()]
-            what = "the log prefix" if kind else f"what stands before it, {before[:40]!r},"
+            what = "the log prefix" if kind else f"the text before it, {before[:40]!r},"
             help = f"`HloModule` is within line {line}: remove {what} from each line of the module"
             help += ", or let XLA write it with --xla_dump_to=DIR" if kind else ""
         elif kind == hints.foreign_text.LOG:

@@ -321,7 +321,7 @@ def _accepted(line: str) -> AcceptedLine:
     match = _LINE.fullmatch(line.strip())
     if match is None or match["figure"] not in (*FIGURES, MISSING, ALL):
         raise InputError(
-            f"a line that accepts a step is MODULE BUILD METRIC, of {', '.join(FIGURES)}, {MISSING} or *: {line.strip()}"
+            f"expected MODULE BUILD METRIC, where METRIC is {', '.join(FIGURES)}, {MISSING} or *, not {line.strip()}"
         )
     return AcceptedLine(match["module"], match["build"], match["figure"], match["why"] or "")
 

@@ -629,4 +629,4 @@ _GROUPS = 20
 _COMMUNICATING = frozenset(KINDS.values())
 """Opcodes that `communications` finds in every form."""
 _KINDS = frozenset(f"{prefix}{kind}" for kind in _COMMUNICATING for prefix in ("", "host ", "dcn "))
-"""Names of communications: with the host, between slices over the data centre network, or neither."""
+"""Names of communications: with the host, between slices over the data center network, or neither."""

@@ -334,8 +334,7 @@ def _convert(
             return
         size = capture.size(run)
         is_captured = size >= capture.minimum
-        verb = "is" if size == 1 else "are"
-        short = f"{pluralize(size, 'thunk')} {verb} fewer than xla_gpu_graph_min_graph_size={capture.minimum}"
+        short = f"{pluralize(size, 'thunk')}, fewer than xla_gpu_graph_min_graph_size={capture.minimum}"
         runs.append(
             CaptureRun(
                 thunks=tuple(run),

@@ -182,7 +182,7 @@ def _begun(emitter: Emitter, start: Instruction, inside: list[Thunk]) -> list[Th
         last.kind += "Start"
     elif last is None or last.kind not in ("kSend", "kRecv", "kCopy"):
         emitter.note(
-            start, "how XLA of that age ran this asynchronously is unknown; its thunks are listed inline"
+            start, "how that release of XLA ran this asynchronously is unknown; its thunks are listed inline"
         )
         last = None
     emitter.asynchronous.setdefault(start, last)

@@ -60,7 +60,7 @@ def predict(
         )
     if not module.is_scheduled:
         raise ThunkError(
-            "this module is not scheduled (is_scheduled=true), so its thunks have no order; give the text after optimization"
+            "this module is not scheduled (is_scheduled=true), so its thunks have no order; use the text after optimization"
         )
     if wanted not in ("cpu", "gpu"):
         raise ThunkError(

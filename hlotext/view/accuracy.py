@@ -30,7 +30,7 @@ class Row(NamedTuple):
     def share(self) -> str:
         """Percentage that agrees with XLA's, and the number compared."""
         text = "100" if self.right == self.of else f"{min(100 * self.right / self.of, 99.9):.1f}"
-        return f"{text} % of {self.of:,}"
+        return f"{text}% of {self.of:,}"
 
     @property
     def anchor(self) -> str:

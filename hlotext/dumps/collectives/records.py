@@ -104,7 +104,7 @@ class Suggestion:
     Negative if the device sends less.
     """
     work: float = 0.0
-    """Estimated relative increase of matrix-product FLOPs per device due to replication (0.5 means 50 % more)."""
+    """Estimated relative increase of matrix-product FLOPs per device due to replication (0.5 means 50% more)."""
 
 
 class Deferred:

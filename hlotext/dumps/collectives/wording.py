@@ -311,10 +311,8 @@ def _reshard(reason: Reason, part: Written | None) -> str:
         over = f"over a dimension that is sharded along {along(reason.axes)}"
         return f"because {user} reduces {over}, so the partial results are gathered and reduced again"
     if part is not None and part.side == "result":
-        return (
-            f"because the result of {user} is needed {f'as {want}' if want else 'in a different sharding'}, but it was "
-            "not computed so"
-        )
+        needed = f"as {want}, but is computed in another sharding" if want else "in a different sharding"
+        return f"because the result of {user} is needed {needed}"
     is_loop = reason.wanted_by == LOOP or (reason.user is not None and reason.user.opcode == "while")
     value = _value(reason.tensor, "its state" if is_loop else "its operand")
     if tensor == user and not (have or want):

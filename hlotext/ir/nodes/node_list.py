@@ -24,7 +24,9 @@ class NodeList(tuple[N, ...]):
         except TypeError:
             raise TypeError(self._by_name(index)) from None
         except IndexError:
-            raise IndexError(f"there is no {index} among {len(self)} {self.what}, numbered from 0") from None
+            raise IndexError(
+                f"index {index} is out of range for {len(self)} {self.what}, numbered from 0"
+            ) from None
 
     def __contains__(self, node: object) -> bool:
         if isinstance(node, str):

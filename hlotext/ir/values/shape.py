@@ -360,7 +360,7 @@ class Shape:
 def _warn_of_text(text: str) -> None:
     """A text may have layouts or not, so none is equal to a shape in a way that hashes could follow."""
     warnings.warn(
-        f"a Shape is equal to no text; compare text_without_layout(), or str(shape), with {text!r}",
+        f"a Shape never equals a string; compare text_without_layout(), or str(shape), with {text!r}",
         RuntimeWarning,
         stacklevel=caller_level(),
     )

@@ -53,7 +53,7 @@ class CopiesAtPeak(Rule):
         yield Report(
             largest,
             f"{counted(len(copies), 'copies', 'copy')} {byte_text(total)} that are live at the peak together with their "
-            f"source, {100 * total // peak.bytes} % of {byte_text(peak.bytes)}; the largest copy is made {why}",
+            f"source, {100 * total // peak.bytes}% of {byte_text(peak.bytes)}; the largest copy is made {why}",
             "finish using the old value before the new one is created, donate it, or give both the same layout",
             total,
             "copies",

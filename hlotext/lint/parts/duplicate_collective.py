@@ -67,5 +67,5 @@ def _is_compilers(repeat: Instruction, original: Instruction) -> bool:
     if ours is None or theirs is None or not ours.op_name:
         return True
     if "transpose(" in ours.op_name and "transpose(" not in theirs.op_name:
-        return True  # gathered again for the backward pass, so that nobody holds it meanwhile (FSDP)
+        return True  # it is gathered again for the backward pass to save memory (FSDP)
     return ours.op_name == theirs.op_name and ours.stack_frame_id == theirs.stack_frame_id

@@ -43,9 +43,9 @@ class ExposedCollective(Rule):
             yield Report(
                 one.start,
                 f"{one.communication.kind} of {byte_text(one.communication.operand_bytes)} is exposed for "
-                f"{seconds(one.exposed)}, {share:.0f} % of the step; {100 * one.hidden:.0f} % of it overlaps with computation"
+                f"{seconds(one.exposed)}, {share:.0f}% of the step; {100 * one.hidden:.0f}% of it overlaps with computation"
                 + (
-                    f"; all transfers together are exposed for {100 * whole / step:.0f} % of the step"
+                    f"; all transfers together are exposed for {100 * whole / step:.0f}% of the step"
                     if _is_main(one, largest, whole)
                     else ""
                 ),

@@ -38,11 +38,11 @@ class HighestPrecision(Rule):
             if context.flops(one) < self.min_flops:  # it has too few FLOPs
                 continue
             if "highest" not in _precision(one):  # it is not computed at the highest precision
-                return  # the program says of each matmul how exact it has to be, or chose three passes
+                return  # the program sets the precision of each matmul, or uses three passes
             found.append(product)
         if not found:
             return
-        if is_numerical(context.module):  # the program computes numbers of which each digit counts
+        if is_numerical(context.module):  # the program is numerical, so it may need this precision
             return
         saved = {product.whole: _saved(product.whole, context) for product in found}
         if (

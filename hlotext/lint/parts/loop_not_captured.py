@@ -42,7 +42,7 @@ class LoopNotCaptured(Rule):
             rounds = known * context.runs(one) if known is not None else None
             if (
                 len(left) != 1 or count < self.min_thunks or left[0].kind == "kWhile"
-            ):  # it has few operations, or not exactly one of them cannot be captured
+            ):  # it has few operations, or none or several of them cannot be captured
                 continue
             if rounds is not None and rounds < self.min_rounds:
                 continue

@@ -60,17 +60,19 @@ class ParameterCast(Rule):
             if fusions is None:
                 continue
             argument = argument_behind(Value(convert.operands[0], fusions))
-            if argument is not None:  # what it converts is no argument
+            if argument is not None:  # its operand is not an argument
                 is_same = argument_behind(Value(convert.operands[0], fusions), _WHOLE) is argument
                 casts[argument].append(_Cast(convert, fusions[0] if fusions else convert, is_same))
         # A trained weight has an update, which wants the wide one.
         casts = {argument: found for argument, found in casts.items() if _is_only_cast(argument)}
-        if not casts:  # the arguments that are converted have other uses
+        if not casts:  # the converted arguments have other uses
             return
         every = [cast for found in casts.values() for cast in found]
         wholes = {cast.whole: _saved(cast, context) for cast in every}
         total = sum(wholes.values())
-        if 100 * total < self.min_percent * context.prices.step:  # the conversions take little of the step
+        if (
+            100 * total < self.min_percent * context.prices.step
+        ):  # the conversions are a small part of the step
             return
         size = sum(size_of(argument.shape) for argument in casts)
         runs = max(1 if cast.is_same else context.runs(cast.whole) for cast in every)
@@ -86,8 +88,8 @@ class ParameterCast(Rule):
             first.convert,
             f"{what} {'is' if whole is not None else 'are'} converted to {kind} in every call, and used in no other type"
             + (f": {pluralize(len(every), 'conversion')}, up to {runs:,} times each" if runs > 1 else ""),
-            f"pass them in {kind} (jax.tree.map(lambda w: w.astype(...), params) once, outside of the step): the results "
-            "stay the same to the bit",
+            f"pass them in {kind} (jax.tree.map(lambda w: w.astype(...), params) once, outside of the step): the "
+            "results are bitwise identical",
             seconds=total,
             is_at_most=any(not _is_alone(cast) for cast in every),
             spares={**dict.fromkeys(casts, 0.5), **{cast.whole: 1.0 for cast in every if _is_alone(cast)}},

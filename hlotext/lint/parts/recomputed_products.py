@@ -37,7 +37,7 @@ class RecomputedProducts(Rule):
             fusions = fusions_around(product, context)
             why = ""
             if is_computed_again(product):
-                continue  # jax.checkpoint says what is computed again
+                continue  # jax.checkpoint requests the recomputation
             if any(".remat" in one.name for one in (product, *fusions)):
                 why = "by XLA's rematerialization"
             else:
@@ -62,11 +62,11 @@ class RecomputedProducts(Rule):
         twice, total = again.total(), sum(map(context.flops, products))
         if twice < max(self.min_flops, self.share * total):  # the repeated matmuls are too small
             return
-        parts = ", ".join(f"{100 * flops / total:.2g} % {why}" for why, flops in again.most_common())
+        parts = ", ".join(f"{100 * flops / total:.2g}% {why}" for why, flops in again.most_common())
         causes = f": {parts}" if len(again) > 1 else f" {next(iter(again))}"
         yield Report(
             first,
-            f"{100 * twice / total:.2g} % of all matmul FLOPs, "
+            f"{100 * twice / total:.2g}% of all matmul FLOPs, "
             f"{format_count(twice)}FLOP, are recomputed{causes}",
             "keep the first result where memory allows (a jax.checkpoint policy such as dots_saveable)",
             flops=twice,

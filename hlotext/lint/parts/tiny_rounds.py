@@ -50,7 +50,7 @@ class TinyRounds(Rule):
             if steps is None or any(
                 step.opcode == "custom-call" and _handled(step) > self.max_bytes for step in steps
             ):  # its iterations call kernels of unknown cost
-                continue  # nobody knows how long a call takes that is given much
+                continue  # the time of a library call on large arrays is unknown
             size = sum(map(changed_bytes, steps))
             scattered, read = _worked_through(steps)
             runs = max(1, context.runs(loop) * trips)
@@ -69,8 +69,8 @@ class TinyRounds(Rule):
                 loop,
                 f"{rounds:,} iterations run {pluralize(len(steps), 'operation')} each and write only {byte_text(size)} per "
                 f"iteration{_started(rounds * kernels)}: {_why(context)}",
-                "compute all iterations at once (vmap, associative_scan), or"
-                f" do more in each iteration (lax.scan(..., unroll=8)){_of_calls(steps)}",
+                "compute all iterations together (vmap, associative_scan), or do more in each iteration "
+                f"(lax.scan(..., unroll=8)){_of_calls(steps)}",
                 severity=None if starting else Severity.NOTE if is_host else Severity.WARNING,
                 seconds=starting or None,
                 is_at_most=bool(starting),
@@ -107,7 +107,7 @@ def _of_calls(steps: list[Instruction]) -> str:
         return ""
     return (
         f"; {counted(calls, 'calls', 'call')} a library for small arrays, such as factors of small matrices: "
-        "write these out, in closed form or unrolled"
+        "write these out in closed form or unrolled"
     )
 
 

@@ -56,7 +56,7 @@ class WideModel(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         network = _network(context)
-        if network is None:  # the module is no network that computes in f32 throughout
+        if network is None:  # the module is not a network that computes in f32 throughout
             return
         halved = _Halved(network, context)
         saved = {

@@ -64,20 +64,20 @@ class AllGatherInLoop(Rule):
             if is_invariant(one):
                 continue  # C102 says more
             if one.kind == "all-gather" and is_part_of_state(one, context):
-                continue  # each round gathers another layer's parameters, as FSDP means it
+                continue  # each iteration gathers another layer's parameters, as FSDP intends
             if one.kind == "all-gather" and is_given_back(one, context):
-                continue  # a reduce-scatter ends what it begins, as sequence parallelism means it
+                continue  # a reduce-scatter undoes it, as sequence parallelism intends
             if one.kind == "all-gather" and is_paired(one):
-                continue  # what each round makes anew, and every device needs all of
+                continue  # each iteration computes new values, and every device needs all of them
             gathered = list(results(one)) if one.kind == "all-gather" else []
             if gathered and all(map(is_looked_up, gathered)):
-                continue  # any rows are looked up of what the round before has made
+                continue  # its result is only gathered from, by row
             if gathered and all(map(is_of_matrix, gathered)):
-                continue  # each device multiplies its rows of a matrix with the whole vector
+                continue  # each device multiplies its rows of a matrix by the whole vector
             if one.kind == "all-to-all" and members(one.groups) in experts:
-                continue  # each round sends tokens to their experts, and what is made of them back
+                continue  # each iteration sends tokens to their experts and the results back
             if _is_programs(one, *_MEANT.get(one.kind, ())):
-                continue  # each round exchanges what it must, as the program says itself
+                continue  # the program itself requests the exchange
             runs = context.runs(one.start)
             total = one.sent_bytes * runs
             if runs == 1 and one.runs == 1:

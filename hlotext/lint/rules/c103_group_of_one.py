@@ -26,6 +26,6 @@ class GroupOfOne(Rule):
                 yield Report(
                     one.start,
                     f"{one.kind} of {byte_text(one.operand_bytes)} over groups of one device moves nothing",
-                    "skip it when the mesh axis has size 1",
+                    "omit it where the mesh axis has size 1",
                     0,
                 )

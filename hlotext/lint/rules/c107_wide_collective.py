@@ -50,7 +50,7 @@ class WideCollective(Rule):
             yield Report(
                 one.start,
                 f"{one.kind} sends {byte_text(round(one.sent_bytes * part))} as {own}-bit elements that were {where} "
-                f"{needed} bits",
+                f"{needed}-bit elements",
                 "convert to the narrower type before communicating",
                 round(one.sent_bytes * spared / total) * context.runs(one.start),
                 seconds=context.prices.spared(one.start, spared / total),

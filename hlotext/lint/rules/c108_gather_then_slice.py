@@ -78,7 +78,7 @@ class GatherThenSlice(Rule):
             )
             yield Report(
                 one.start,
-                f"all-gather of {byte_text(whole)}{of_them}, only {100 * part:.3g} % of which is used",
+                f"all-gather of {byte_text(whole)}{of_them}, only {100 * part:.3g}% of which is used",
                 remedy,
                 round(one.sent_bytes * needless) * context.runs(one.start),
                 seconds=context.prices.spared(one.start, needless),

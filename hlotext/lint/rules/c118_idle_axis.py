@@ -32,7 +32,10 @@ class IdleAxis(Rule):
         count = len(groups[0])
         times = context.prices.own
         axes = _axes(program, groups) if program is not None else ""
-        who, why = f"each {count} of the {count * len(groups)} devices", "no sharding distinguishes them"
+        who, why = (
+            f"the {count * len(groups)} devices form groups of {count} that",
+            "no sharding distinguishes them",
+        )
         if len(groups) == 1:
             who, why = f"all {count} devices", "no array is sharded"
         elif axes:
@@ -48,7 +51,7 @@ class IdleAxis(Rule):
             ):  # the devices compute the same only for a small part of the step
                 return
             spares = dict.fromkeys(alone.arrays, part)
-            why = "each computes the same scalar result by itself, from operands that it holds in full"
+            why = "each computes the same scalar result from its own full copy of the operands"
         yield Report(
             max(alike, key=lambda one: (_multiplies(one), times[one]), default=None),
             f"{who} do identical work: {why}",

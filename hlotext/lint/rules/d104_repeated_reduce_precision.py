@@ -32,7 +32,7 @@ class RepeatedReducePrecision(Rule):
             yield Report(
                 instruction,
                 f"values with {before[0]} exponent and {before[1]} mantissa bits are rounded to {own[0]} and {own[1]} bits",
-                "leave it out",
+                "remove it",
             )
 
 

@@ -256,7 +256,7 @@ def _of_sparse(product: Product, value: Value, whole: Value, part: float, contex
     return Report(
         product.dot,
         f"the matmul of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} runs"
-        f"{times(context.runs(product.whole))} with an operand that is at most {100 * part:.2g} % nonzero",
+        f"{times(context.runs(product.whole))} with an operand that is at most {100 * part:.2g}% nonzero",
         "sum the terms by index (jax.ops.segment_sum(x[source], target), .at[].add), or use jax.experimental.sparse",
         flops=context.flops(product.dot),
         seconds=max(0.0, context.prices.seconds(product.whole) - instead),

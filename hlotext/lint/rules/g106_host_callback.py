@@ -67,9 +67,9 @@ class HostCallback(Rule):
             what = f'a Python callback ("{instruction.attributes.get("custom_call_target")}") runs'
         elif opcode in ("send", "recv"):
             what = (
-                "the program waits for an exchange with the host"
+                "the program stops to exchange data with the host"
                 if opcode == "send"
-                else "the program waits for data from the host"
+                else "the program stops to wait for data from the host"
             )
         else:
             what = f"{opcode} waits for the host"

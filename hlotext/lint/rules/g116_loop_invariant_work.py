@@ -84,12 +84,12 @@ def _reports(
     seconds = {one: time for one, time in seconds.items() if time}
     for group in connected(seconds):
         if _is_of_tables(group) or all(map(_is_inside_solver, group)):
-            continue  # no edit of the program moves what a Fourier transform, a sampler or a solver computes on the way
+            continue  # it is part of a Fourier transform, a sampler or a solver, which the program cannot hoist
         first = max((one for one in seconds if one in group), key=seconds.__getitem__)
         held = sum(total_of(one.shape).allocated_bytes for one in group if _leaves(one, group))
         saved = sum(seconds[one] for one in group) * (count - 1) / count
         saved -= context.prices.reading(held * count) * runs * _made_again(first, group, rounds)
-        if saved <= 0:  # operations that now compute it themselves would read it
+        if saved <= 0:  # operations that now compute it themselves would have to read it
             continue
         others = (
             f", together with {pluralize(len(group) - 1, 'operation')} that {'feeds' if len(group) == 2 else 'feed'} or "

@@ -57,7 +57,7 @@ class DenseGradient(Rule):
         added_to = Value(instruction.operands[0], fusions)
         is_zero = source(added_to, _SAME | {"broadcast"}).instruction.opcode == "constant"
         decayed = _decayed(added_to, elements, context) if not is_zero and is_backward(instruction) else set()
-        if not is_zero and not decayed:  # it adds neither to zeros nor to moments that decay
+        if not is_zero and not decayed:  # it adds neither to zeros nor to decaying moments
             return
         table = _table(shape.dimensions, context)
         if table is None:  # its result is not added to a table
@@ -66,10 +66,10 @@ class DenseGradient(Rule):
         chain, sent, changed = _dense(whole, elements, context)
         if any(
             _adds_product(user, whole, elements) for user in (*chain, *sent)
-        ):  # matmuls are added to it as well
-            return  # the table is multiplied with too, as tied embeddings are: its gradient is dense anyway
+        ):  # results of matmuls are also added to it
+            return  # a matmul also reads the table, as with tied embeddings, so its gradient is dense anyway
         if decayed and (not changed or (context.backend is Backend.TPU and not _has_rows_together(shape))):
-            return  # nothing else changes the table, or its rows would have to be brought together first
+            return  # nothing else updates the table, or its rows would have to be combined first
         moments = len(changed | decayed) - 1
         runs = context.runs(whole)
         rows = size_of(instruction.operands[2].shape)

@@ -108,7 +108,7 @@ class UnusedElements(Rule):
             spares = {one: 1 - fraction(asked.get(one), one.shape) for one in group}
             if remedy == _BY_BLOCKS and not _is_worth_kernel(
                 seconds, spares, context
-            ):  # what it skips is too little
+            ):  # too little of it is unused
                 continue
             more = (
                 f"; the same holds for {pluralize(len(products) - 1, 'operation')} before or after it"
@@ -254,24 +254,25 @@ def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context
     if all(mask.is_counted for mask in masks):
         if product_places(one) is None:
             return (
-                f"only {100 * part:.2g} % of the elements of {{}} are used, those within a group of channels: the compiler "
-                "computes the gradient of a kernel with groups for all pairs of channels",
-                "of a depthwise convolution, sum shifted slices times their weights instead (x[:, i:i+h, j:j+w] * k[i, j] "
-                "for each i and j), whose gradients sum each channel alone; with few large groups, convolve each by itself",
+                f"only {100 * part:.2g}% of the elements of {{}} are used, those within a group of channels: the "
+                "compiler computes the gradient of a grouped kernel for all pairs of channels",
+                "write a depthwise convolution as a sum of shifted slices times their weights (x[:, i:i+h, j:j+w] * "
+                "k[i, j] for each i and j), whose gradients sum each channel separately; with few large groups, "
+                "convolve each group separately",
             )
         if len(masks) == 1 and masks[0].is_diagonal(lengths):
             remedy = "multiply elementwise and sum (jnp.einsum('ij,ji->i', a, b), jnp.sum(a * b.T))"
             return "only the diagonal of {} is used", remedy
         if (kept := min(mask.rounds for mask in masks)) <= _MOST_COUNTED:
             return (
-                f"each element of {{}} is used in only {100 * kept:.2g} % of the iterations: "
+                f"each element of {{}} is used in only {100 * kept:.2g}% of the iterations: "
                 "a position mask excludes it from the others",
                 "skip iterations that the mask excludes entirely: with a causal mask, loop over row blocks in Python "
                 "and only over the key blocks up to each (lax.scan over blocks[: i + 1]), or skip the rest with lax.cond",
             )
         what = "elements" if needed is asked.get(one) else "multiplications"
         return (
-            f"only {100 * part:.2g} % of the {what} of {{}} are used: a position mask excludes the others",
+            f"only {100 * part:.2g}% of the {what} of {{}} are used: a position mask excludes the others",
             _BY_BLOCKS,
         )
     if all(mask.picked for mask in masks):
@@ -280,7 +281,7 @@ def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context
             "gather the rows of both operands and sum over them (jnp.einsum('nk,nk->n', a[i], b[j]))",
         )
     return (
-        f"only {100 * part:.2g} % of the elements of {{}} are used, selected by data",
+        f"only {100 * part:.2g}% of the elements of {{}} are used, selected by data",
         "compute only what is selected: before the matmul, gather the rows that each part needs into a fixed-size buffer, "
         "and scatter the results afterwards",
     )

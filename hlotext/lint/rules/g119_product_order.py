@@ -67,7 +67,7 @@ def _are_only_uses(inner: Product, outers: list[_Use]) -> bool:
 def _report(inner: Product, outers: list[_Use], context: Context) -> Report | None:
     """(A B) C is A (B C): A of m x k, B of k x n, C of n x p; of C (A B) the same, turned. For each product with C."""
     if _is_same_in_every_round(inner, context) or any(map(selector, inner.operands)):
-        return None  # computing it once is cheaper, and looking rows up cheaper than multiplying by ones
+        return None  # it is computed once and its rows are looked up, which is cheaper
     now, then = inner.rows * inner.summed * inner.columns, 0
     narrow = []
     for outer, side in outers:
@@ -97,7 +97,7 @@ def _report(inner: Product, outers: list[_Use], context: Context) -> Report | No
     return Report(
         last.dot if len(outers) == 1 else inner.dot,
         f"the matmul of {sizes(inner.dot.operands[0].shape)} and {sizes(inner.dot.operands[1].shape)} is computed first, "
-        f"and its result is multiplied by {max(narrow)} columns{many}; the other order needs {100 * then / now:.2g} % of "
+        f"and its result is multiplied by {max(narrow)} columns{many}; the other order needs {100 * then / now:.2g}% of "
         "the FLOPs",
         "parenthesize so that the narrow matmul is computed first; this changes rounding. If differentiation created it, "
         "apply the factors one after the other, (x @ a) @ b, instead of multiplying by their product",
@@ -149,7 +149,7 @@ def _of_repeated_rows(
     if table is None or taken is None or not table.element_count or not taken.element_count or row < _LEAST:
         return None
     if not _takes_rows(gather, table):
-        return None  # windows overlap, and are multiplied anew at each position
+        return None  # its rows are overlapping windows
     rows, times = taken.element_count // row, taken.element_count / table.element_count
     if row != product.summed or rows != (product.rows if side == 0 else product.columns) or rows == row:
         return None
@@ -311,7 +311,7 @@ def _of_broadcast_rows(
     return Report(
         product.dot,
         f"{rows:,} rows that {'were gathered from fewer' if gathered else 'repeat fewer'} are multiplied by "
-        f"{sizes(product.dot.operands[1 - side].shape)}{many}: {100 * kept:.2g} % of the FLOPs would suffice",
+        f"{sizes(product.dot.operands[1 - side].shape)}{many}: {100 * kept:.2g}% of the FLOPs would suffice",
         f"multiply before the rows are {'gathered' if gathered else 'repeated'}, each part by its rows of the matrix, and "
         f"add the results: {'(x @ w[:k])[i] + (x @ w[k:])[j]' if gathered else '(a @ w[:k])[:, None] + (b @ w[k:])[None]'}",
         flops=round(sum(context.flops(one.dot) for one in (product, *after)) * (1 - kept)),

@@ -34,7 +34,7 @@ class ProductByElements(Rule):
         bodies = alike(context.module)
         for whole in context.graph.sequential_instructions():
             if whole.opcode != "fusion" or not bodies.opcodes(whole) >= _NEEDED:
-                continue  # it sums no matmuls
+                continue  # it does not sum products
             for body in whole.called_computations:
                 for found in separable_sums(body):
                     if not _is_written_out(found):

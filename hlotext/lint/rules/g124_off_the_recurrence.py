@@ -63,7 +63,7 @@ class OffTheRecurrence(Rule):
             found = by_body.get(rounds.body)
             if (
                 found and count > 1 and rounds.loop not in context.prices.rounds
-            ):  # its rows are not known before the loop
+            ):  # its operands depend on the loop's state
                 yield from _reports(rounds, count, found, purity, context)
 
 
@@ -80,7 +80,7 @@ def _reports(
     )
     if not any(
         body.waits(product) for product in found
-    ):  # no matmul depends on the state: iterations are parts of a batch
+    ):  # no matmul depends on the loop's state, so the iterations are parts of a batch
         return
     together: dict[Instruction, int] = {}
     for product in found:

@@ -40,7 +40,7 @@ class _Read:
 class LoopsSideBySide(Rule):
     code = "G131"
     name = "loops-side-by-side"
-    title = "independent loops or iterations that read the same arrays, where a batch would read them once"
+    title = "independent loops or iterations that each read the same arrays, which a batch would read once"
     waste = "again"
     needs_optimized = True
 
@@ -115,12 +115,13 @@ def _of_loops(loops: list[Rounds], context: Context) -> Iterator[Report]:
         return
     loop, count = loops[0].loop, context.prices.trips(loops[0].loop)
     is_known = loop not in context.prices.rounds
+    lasting = f" of {count:,} iterations" if is_known and count > 1 else ""
     yield Report(
         loop,
-        f"{len(loops)} independent loops run one after another, and {iterations(count, is_known)} of each reads the same "
+        f"{len(loops)} independent loops{lasting} run one after another, and each iteration reads the same "
         f"{byte_text(seconds[-1].bytes)}",
-        "run them as one loop over a batch (jax.vmap over what differs, or a matrix with a column for each): an iteration "
-        "then reads it once for all",
+        "run them as one loop over a batch (jax.vmap over what differs, or a matrix with a column for each): each "
+        "iteration then reads the arrays once for all loops",
         seconds=saved,
         is_at_most=not is_known,
     )
@@ -146,8 +147,9 @@ def _of_iterations(rounds: Rounds, context: Context) -> Iterator[Report]:
         is_known = rounds.loop not in context.prices.rounds
         yield Report(
             rounds.loop,
-            f"{iterations(count, is_known)} of a loop reads the same {byte_text(read.bytes)}, although they are independent",
-            "run them as a batch (jax.vmap, or lax.map with batch_size): the array is then read once for all",
+            f"{iterations(count, is_known)} of a loop reads the same {byte_text(read.bytes)}, although the "
+            "iterations are independent",
+            "run them as a batch (jax.vmap, or lax.map with batch_size): the array is then read once for all iterations",
             seconds=saved,
             is_at_most=not is_known,
         )

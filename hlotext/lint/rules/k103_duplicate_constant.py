@@ -36,6 +36,6 @@ class DuplicateConstant(Rule):
                 yield Report(
                     instruction,
                     f"a constant of {byte_text(size)} repeats the values of `{other.name}`",
-                    "make it once",
+                    "create it once",
                     size,
                 )

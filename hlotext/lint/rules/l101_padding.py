@@ -133,7 +133,7 @@ class Padding(Rule):
             return one.name, f"{takes}, in a form that the compiler chose"
         return (
             one.name,
-            f"{takes}, but writing such arrays takes less than {self.min_percent:g} % of the step",
+            f"{takes}, but writing such arrays takes less than {self.min_percent:g}% of the step",
         )
 
     def _padded(self, array: Shape) -> tuple[int, int] | None:

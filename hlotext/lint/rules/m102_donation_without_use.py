@@ -121,9 +121,9 @@ def _report(group: list[_Replaced], given: str, returned: str, context: Context)
     what = f"the donated argument {named}" if is_one else f"{len(group):,} donated arguments in {named}"
     it, its, results, are = ("it", "its", "result", "is") if is_one else ("them", "their", "results", "are")
     if given:
-        of = f"that replace{'s' if is_one else ''} {it}" if is_known else f"of {its} dimensions"
+        of = f"that replace{'s' if is_one else ''} {it}" if is_known else f"with {its} dimensions"
         why = f"({given}, {total}) cannot be reused: the {results} {of} {are} {returned}"
-        repair = f"return {it} as {given}, or pass {it} as {returned}; otherwise do not donate {it}"
+        repair = f"return {it} as {given}, or pass {it} as {returned}; otherwise, do not donate {it}"
     else:
         why = f"({total}) cannot be reused: no result has {its} size"
         repair = f"give {it} the sharding of the {results} that replace{'s' if is_one else ''} {it}, or do not donate {it}"

@@ -112,7 +112,7 @@ class MissingDonation(Rule):
         total = sum(map(_size, found))
         if (
             not found or total < self.min_bytes
-        ):  # no large undonated argument is returned updated elementwise, in part or as a loop's state (xs to ys: M112)
+        ):  # no large undonated argument is updated elementwise, in part, or as loop state (xs and ys: M112)
             return None
         saved = _saved(found, context)
         copies = [copy for one in found if (copy := _copy(one)) is not None]

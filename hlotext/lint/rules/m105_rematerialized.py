@@ -39,7 +39,7 @@ class Rematerialized(Rule):
         times = "once more" if len(longest) == 1 else f"{len(longest)} more times"
         yield Report(
             longest[0],
-            f"{counted(len(spared), 'is', 'are')} rematerialized: XLA computes values again to save memory, "
+            f"{counted(len(spared), 'is', 'are')} rematerialized: to save memory, XLA computes values again, such as "
             f"{_described(longest[0], context)} {times}",
             "lower peak memory (`hlotext memory FILE` shows what occupies it), so that XLA need not recompute them"
             + (", or choose what to recompute with jax.checkpoint" if has_backward_pass(context) else ""),

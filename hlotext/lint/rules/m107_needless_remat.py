@@ -48,7 +48,7 @@ class NeedlessRemat(Rule):
             return
         yield Report(
             first,
-            f"{100 * again / total:.2g} % of all matmul FLOPs are recomputations for jax.checkpoint, "
+            f"{100 * again / total:.2g}% of all matmul FLOPs are recomputations for jax.checkpoint, "
             f"but without it the peak would be at most {byte_text(most)}",
             "remove jax.checkpoint, or choose a policy that saves the matmul results (dots_saveable)",
             flops=again,

@@ -49,7 +49,7 @@ class Joined(Rule):
         # Padding for convolutions and the like is the compiler's; a concatenation that the program has says so.
         if (
             metadata is None or not metadata.op_name.endswith("concatenate") or is_of_package(instruction)
-        ):  # it is not a concatenation of the program
+        ):  # it is not a concatenation in the program
             return
         fusions = fusions_around(instruction, context)
         operands = instruction.operands[:1] if instruction.opcode == "pad" else instruction.operands

@@ -91,7 +91,7 @@ def _partly_used(
         slot,
         update,
         1 - part,
-        f"only {100 * part:.2g} % of which is used",
+        f"only {100 * part:.2g}% of which is used",
         f"{_CARRY if reads_earlier else ''}return only what is used: the last value from the loop state, every k-th from an "
         "outer scan over an inner lax.fori_loop of k iterations",
         context,
@@ -140,7 +140,7 @@ def _stacking(rounds: Rounds, slot: int, context: Context) -> float:
     writer = given.operands[0] if given.opcode == "get-tuple-element" else given
     writer = writer.async_chain[0] if writer.opcode in traits.DONES and writer.async_chain else writer
     seconds = context.prices.seconds(writer)
-    if not all(map(_only_stacks, parts_of(writer))) or len(writer.users) > 1:  # what else it does stays
+    if not all(map(_only_stacks, parts_of(writer))) or len(writer.users) > 1:  # its other work remains
         size = size_of(rounds.given[slot].shape) * context.runs(in_calls(rounds.loop))
         seconds = min(seconds, context.prices.reading(size))
     filled = context.prices.seconds(behind_views(first)) if first is not None and is_spread(first) else 0.0

@@ -45,7 +45,7 @@ class _Rows:
 class WideRows(Rule):
     code = "M120"
     name = "wide-rows"
-    title = "a wide matmul result live for all rows at once, although rows are independent"
+    title = "a wide matmul result that is live for all rows at the same time, although rows are independent"
     waste = "held"
     is_proved = False  # whether time or memory is short is for the author to say
     needs_optimized = True
@@ -54,8 +54,8 @@ class WideRows(Rule):
         by_place = {(one.dot, one.whole): one for one in products(context)}
         for product in by_place.values():
             if not context.peak or size_of(product.dot.shape) < _MUCH * context.peak:
-                continue  # no product is large enough
-            if product.rows == product.columns:  # nothing tells its rows from its columns
+                continue  # no matmul is large enough
+            if product.rows == product.columns:  # its rows cannot be told from its columns
                 continue
             loop = context.loop_around(product.whole.computation)
             is_in_blocks = loop is not None and context.prices.trips(loop) >= _BLOCKS
@@ -76,7 +76,7 @@ def _rows_of(
     for columns, operand in sorted(sides, key=lambda side: -side[0]):
         made = made_of(operand, whole // _WIDE)
         if made is None or (is_in_loop and any(map(_is_block, (*made, *product.operands)))):
-            continue  # no product's rows are much wider than what they are made of
+            continue  # no matmul has rows much wider than what they are computed from
         found = _followed(product, columns, by_place)
         if found is not None and not _flows_back(found, whole // columns):
             return found
@@ -183,8 +183,8 @@ def _report(product: Product, found: _Rows, context: Context) -> Iterator[Report
     size = size_of(product.dot.shape)
     yield Report(
         product.whole,
-        f"a matmul result of {byte_text(size)} ({sizes(product.dot.shape)}) is live for all rows at once, although rows "
-        "are independent and no result is as large",
+        f"a matmul result of {byte_text(size)} ({sizes(product.dot.shape)}) is live for all rows at the same time, "
+        "although rows are independent and no result is as large",
         f"process the rows in blocks, for example {_BLOCKS} of them: lax.scan over {block}{costs}",
         saved,
         is_held=True,

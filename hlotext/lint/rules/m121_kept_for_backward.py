@@ -45,7 +45,7 @@ class KeptForBackward(Rule):
         for (_, name), group in groups.items():
             if are_of_attention(
                 origin for _, origin in group
-            ):  # they are scores of attention, of which M125 tells
+            ):  # they are attention scores, which M125 reports
                 continue
             first, origin = max(group, key=lambda pair: pair[0].bytes)
             # The backward pass needs one of each line at a time.

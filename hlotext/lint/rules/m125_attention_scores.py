@@ -48,7 +48,7 @@ class _Scores:
 class AttentionScores(Rule):
     code = "M125"
     name = "attention-scores"
-    title = "attention scores that are written to memory, which a fused kernel would never do"
+    title = "attention scores that are written to memory, which a fused kernel avoids"
     waste = "held"
     is_proved = False  # whether there is such a kernel for the case is for the author to say
     is_trade = True
@@ -110,11 +110,11 @@ def _report(scores: _Scores, context: Context) -> Iterator[Report]:
         return
     saved = context.saved_peak(dict.fromkeys(arrays, 1.0)) or 0
     seconds = sum(_spared(one, scores, context) for one in touching)
-    if context.backend is Backend.CPU:  # blocks of queries are no faster there
+    if context.backend is Backend.CPU:  # blocks of queries are not faster there
         seconds = 0.0
     if (
         saved < _MUCH * (context.peak or saved) or not context.is_scarce(saved)
-    ) and seconds < _MUCH * context.prices.step:  # they take little of the peak, and of the step
+    ) and seconds < _MUCH * context.prices.step:  # they are a small part of the peak and of the step
         return
     yield Report(
         scores.product.dot,

@@ -45,7 +45,7 @@ _BY_BLOCKS = (
 class WholeAtOnce(Rule):
     code = "M131"
     name = "whole-at-once"
-    title = "large intermediate arrays computed from small ones and summed up, which blocks would never hold whole"
+    title = "large intermediate arrays that are computed from small ones and only reduced, and could be processed in blocks"
     waste = "held"
     is_proved = False  # how much memory is to spare is for the author to say
     needs_schedule = True
@@ -74,10 +74,10 @@ class WholeAtOnce(Rule):
         yield Report(
             first,
             f"{pluralize(len(found), 'array')}, the largest {byte_text(size)} ({written(first)}), "
-            f"{verb} computed from at most {byte_text(most)} and only summed up, but held whole",
-            "compute them in blocks: jax.lax.map(f, rows, batch_size=...), or a lax.scan that adds up, with jax.checkpoint "
-            f"around f where it is differentiated, which would keep every block; with {_BLOCKS} blocks the peak falls by "
-            "this much, and blocks that fit into a cache or fast memory are not written to memory",
+            f"{verb} computed from at most {byte_text(most)} and only reduced, but held in full",
+            "compute them in blocks: jax.lax.map(f, rows, batch_size=...), or a lax.scan that accumulates; if f is "
+            f"differentiated, wrap it in jax.checkpoint, or every block is kept. The saving is for {_BLOCKS} blocks; "
+            "blocks that fit in a cache or in fast memory are not written to memory",
             size,
             is_held=True,
             peak_bytes=saved,

@@ -20,7 +20,7 @@ class Unscheduled(Rule):
         name = module.source.name if module.source is not None else ""
         if (
             "after_optimizations" in name.rpartition("/")[2] and not module.is_scheduled
-        ):  # the file name does not say that the module is optimized, or the module is scheduled
+        ):  # the module is scheduled, or its file name does not mark it as optimized
             yield Report(
                 None,
                 "the file says after_optimizations, but the module is not scheduled",

@@ -105,7 +105,7 @@ class HostIsWaitedFor(Rule):
                     copy,
                     f"the copy of {byte_text(size)} between host and device does not overlap with any "
                     f"computation{times(context.runs(copy))}",
-                    "let the compiler copy asynchronously (copy-start), or keep the array on one side",
+                    "let the compiler copy asynchronously (copy-start), or keep the array on the host or on the device",
                     size * context.runs(copy),
                 )
 

@@ -31,7 +31,7 @@ def check_result(rule: RewriteRule, found: object, i: Instruction) -> None:
     if found is not None and not isinstance(found, bool | Instruction):
         raise RewriteError(
             f"the rule {rule.name} returned {with_article(type(found).__name__)} for {i.name}: "
-            "a rule returns the instruction that takes its place, True if it edited it, or None"
+            "a rule returns the replacement, True if it edited the instruction, or None"
         )
 
 

@@ -20,7 +20,7 @@ class Agreement:
 
     @property
     def keeps_up(self) -> bool:
-        """True if enough results are equal: 97 % of the steps with changes (below 34 steps, all but one), and all
+        """True if enough results are equal: 97% of the steps with changes (below 34 steps, all but one), and all
         others.
         """
         missed = self.changed - self.changed_equal

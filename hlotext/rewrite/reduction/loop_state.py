@@ -170,11 +170,11 @@ def hand_on(value: Instruction) -> None:
     """
     number, body = _element_made_of(value), value.computation
     if number is None or body is None or value.shape is None:
-        raise EditError(f"{value.name} makes no element of a state")
+        raise EditError(f"{value.name} does not produce an element of loop state")
     (loop,) = body.callers
     condition: Computation = loop.attributes["condition"]
     if len(condition.callers) != 1 or condition is body:
-        raise EditError(f"{condition.name} is run by others too")
+        raise EditError(f"{condition.name} is also used by other loops")
     states = (*body.parameters, *condition.parameters)
     for taken in [u for s in (*states, loop) for u in s.users if u.attributes.get("index") == number]:
         _take_zeros(taken, value.shape)

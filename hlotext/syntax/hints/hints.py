@@ -62,7 +62,7 @@ def outside_computation(text: str, start: int) -> str:
         return "its computation's header is missing, or there is an extra `}` before it"
     if _LINE_OF_BRACE.search(text, start) is not None:
         return "its computation's header is missing: write `NAME {`, or `ENTRY NAME {`, on a line before it"
-    return "write `ENTRY main {` on a line before the instructions and `}` behind the last one"
+    return "write `ENTRY main {` on a line before the instructions and `}` after the last one"
 
 
 _LINE_OF_BRACE = re.compile(r"^[ \t]*\}", re.MULTILINE)

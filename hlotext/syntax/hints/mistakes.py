@@ -166,7 +166,7 @@ def _called_name(place: ParseFailure) -> Mistake | None:
     name = _LAST_WORD.search(place.text, max(0, place.behind - 200), place.behind)
     if name is None or place.text[name.start() - 1] != "=":
         return None
-    return Mistake("unexpected `(` behind a name", place.start, place.after, f"write only `{name[0]}`")
+    return Mistake("unexpected `(` after a name", place.start, place.after, f"write only `{name[0]}`")
 
 
 def _attribute_inside(place: ParseFailure) -> Mistake | None:
@@ -469,7 +469,7 @@ def _upper_case_type(place: ParseFailure) -> Mistake | None:
     word = place.word
     if "TYPE" not in place.expected or word == word.lower() or word.lower() not in ELEMENT_TYPES:
         return None
-    message = f"element types are lower case: `{word.lower()}`"
+    message = f"element types are lowercase: `{word.lower()}`"
     return Mistake(message, place.start, place.after)
 
 

@@ -36,7 +36,7 @@ def shipped(name: str) -> str:
         path = os.path.join(place, *name.split("/"))
         if os.path.isfile(path):
             return path
-    raise FileNotFoundError(f"hlotext installation is incomplete: no {name} in or beside {_PACKAGE}")
+    raise FileNotFoundError(f"hlotext installation is incomplete: no {name} in or next to {_PACKAGE}")
 
 
 def files() -> list[str]:

@@ -83,7 +83,7 @@ const memoryOf = (chart, data, { main, live, pieces, layers, total }, box) => {
       ...(data.static ? [[`arguments, results and constants: ${bytes(data.static)}, held throughout${isWhole ? "" : " (not to scale)"}`, "", "held"]] : []),
       [`peak: ${bytes(data.peak.bytes)} at step ${grouped(data.peak.time)}`, "", "peak"],
       ...(groups.length && data.is_placed ? [["fainter: several thin buffers drawn together, with the opacity of the space that they fill and the color of most of their bytes; click to zoom in", "", "together"]] : []),
-      ...(stronger > 1.5 ? [[`opacity × ${grouped(Math.round(stronger))}, since the buffers fill little of the space that is shown`, "", "together"]] : []),
+      ...(stronger > 1.5 ? [[`opacity × ${grouped(Math.round(stronger))}, since the buffers fill little of the visible range`, "", "together"]] : []),
     ]);
   };
   let waiting = 0;

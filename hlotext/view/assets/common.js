@@ -27,7 +27,7 @@ const seconds = (time) => {
     if (time >= 0.9995 * factor) return `${time >= 999.5 ? grouped(Math.round(time / factor)) : digits(time / factor)} ${unit}`;
   return !time ? "0" : time >= 1e-9 ? `${fixed(time * 1e9, 0)} ns` : "<1 ns";
 };
-const percent = (part, whole) => whole ? `${(100 * part / whole).toFixed(1)} %` : "";
+const percent = (part, whole) => whole ? `${(100 * part / whole).toFixed(1)}%` : "";
 // Of an operation: what it writes, and what its result holds where that is more, as of a start that holds its operand too.
 const bytesWritten = (written, held, padding) => !written ? "" : written === held
   ? `${bytes(held)}${padding ? `, ${bytes(padding)} of it padding` : ""}` : `${bytes(written)} written; the result holds ${bytes(held)}`;

@@ -12,7 +12,7 @@ const icicle = (chart, data) => {
     `${bytes(Math.round(data.bytes[n]))} (${percent(data.bytes[n], data.bytes[0])}) · ${amount(data.flops[n])} flops (${percent(data.flops[n], data.flops[0])})` +
       (data.seconds ? ` · ${seconds(data.seconds[n])} (${percent(data.seconds[n], data.seconds[0])} of the sum of all units)` : ""),
     data.phases[n] && data.phases[n].some(Boolean)
-      ? `flops: ${data.phases[n].map((part, k) => part ? `${(100 * part).toFixed(0)} % ${["forward", "backward", "recomputed"][k]}` : "").filter(Boolean).join(", ")}` : "",
+      ? `flops: ${data.phases[n].map((part, k) => part ? `${(100 * part).toFixed(0)}% ${["forward", "backward", "recomputed"][k]}` : "").filter(Boolean).join(", ")}` : "",
   ];
   const draw = (focus) => {
     const value = data[metric], share = top || !data.scale[metric] ? 1 : value[0] / data.scale[metric];

@@ -149,7 +149,7 @@ def _rest(rest: Rest, x: float, y: float) -> Iterator[str]:
     yield (
         f'<rect class="rest" x="{left:.1f}" y="{top - 8:.1f}" width="{wide}" height="16" rx="8"/>'
         f'<text class="label" x="{left + wide / 2:.1f}" y="{top + 4:.1f}" text-anchor="middle">{text}'
-        f"<title>{rest.count:,} more {rest.way}</title></text>"
+        f"<title>{rest}</title></text>"
     )
 
 
@@ -167,7 +167,7 @@ def as_dot(found: Neighbourhood) -> str:
         out.append(f"  n{number[edge.source]} -> n{number[edge.target]} [label={_quoted(label)}{style}];")
     for n, rest in enumerate(found.rest):
         own = number[rest.instruction]
-        out.append(f"  r{n} [label={_quoted(f'{rest.count} more {rest.way}')}, style=dashed];")
+        out.append(f"  r{n} [label={_quoted(str(rest))}, style=dashed];")
         out.append(f"  n{own} -> r{n};" if rest.way == "users" else f"  r{n} -> n{own};")
     return "\n".join([*out, "}\n"])
 

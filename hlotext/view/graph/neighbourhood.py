@@ -48,6 +48,9 @@ class Rest:
     """`operands` or `users`."""
     count: int
 
+    def __str__(self) -> str:
+        return f"{self.count:,} more {self.way.removesuffix('s') if self.count == 1 else self.way}"
+
 
 @attrs.frozen
 class Neighbourhood:

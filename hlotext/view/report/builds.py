@@ -173,7 +173,7 @@ def builds_page(
             ticks=ticks(found.builds),
             first=found.builds[0],
             last=found.builds[-1],
-            bound=f" of more than {percent:g} %" if percent else "",
+            bound=f" of more than {percent:g}%" if percent else "",
             tiles=tiles,
             chips=", ".join(found.chips),
             verdict=verdict(found, regressions, fail_on, numbers),
@@ -275,7 +275,7 @@ def _card(
             len(findings),
             links=links,
         ),
-        PageTable("gone", "Findings that are gone", _FINDINGS, cut(gone, _MOST_FINDINGS), len(gone)),
+        PageTable("gone", "Findings that no longer occur", _FINDINGS, cut(gone, _MOST_FINDINGS), len(gone)),
         named,
         place,
         f"hlotext diff {shlex.quote(old)} {shlex.quote(new)}" if steps and old and new and old != new else "",
@@ -288,7 +288,7 @@ def _lead(
 ) -> str:
     """The build that a module is compared with, and the reason for that choice."""
     if coming is not None and coming.kind == "new":
-        return "in no earlier build"
+        return "not in any earlier build"
     if coming is not None and coming.kind == "gone":
         return f"not in this build; the last one with it is {old_build}"
     if coming is not None and coming.kind == "untold":

@@ -171,7 +171,7 @@ def present_cause(found: History, rise: Regression) -> tuple[str, str, Cause]:
         rises = [one for one in steps if one.build == left[0].build and one.is_worse]
         change = change_of(rises[0].before, rises[0].value)[1] if rises else ""
         gone = [
-            f"; {one.code} of {one.build} is gone since {one.gone_build}"
+            f"; {one.code} of {one.build} no longer occurs since {one.gone_build}"
             for one in mine
             if one.gone_build and one in found.gone_findings(one.gone_build, rise.module)
         ]

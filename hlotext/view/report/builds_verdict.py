@@ -129,7 +129,7 @@ def verdict(
         lead = f"in {pluralize(len(regressions), 'metric')}"
         lead += f", none of them named by `--fail-on {names}`." if fail_on else "."
     elif found.missing:
-        word, kind = f"{newest} could not be judged in full", "gone"
+        word, kind = f"{newest} could not be fully evaluated", "gone"
         lead = "No metric of the modules that are present is above the last good build."
     else:
         word, kind = f"{newest} passes", "better"

@@ -90,7 +90,7 @@ _TEXTS: Mapping[str, Any] = {
     "amount": format_count,
     "seconds": signed_seconds,
     "share": lambda value: format_percent(value, 1),
-    "percent": lambda value: f"{100 * value:.0f} %",
+    "percent": lambda value: f"{100 * value:.0f}%",
     "factor": lambda value: times(value).replace("x", "×") if value >= 1.005 else "",
     "milliseconds": lambda value: f"{value:,.1f} ms",
 }

@@ -80,7 +80,7 @@ def _mesh(axes: str, device_ids: str | None) -> Mesh:
         devices = numbers(device_ids)
         count, found = len(devices), Mesh(mesh.axes, DeviceList(sizes, devices))
     if count != mesh.num_devices:
-        raise ValueError("not as many device ids as places")
+        raise ValueError("the number of device ids does not match the mesh")
     return found
 
 

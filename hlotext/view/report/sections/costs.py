@@ -41,7 +41,8 @@ def by_scope(subject: ReportInput) -> Section:
         "scopes",
         "icicle",
         "Program scopes, repeated layers merged",
-        f"{len(nodes):,} scopes; the width of each is its share of the chosen metric, and it is below the enclosing scope.",
+        f"{len(nodes):,} scopes; the width of each is its share of the chosen metric, and nested scopes are below "
+        "the enclosing one.",
         _icicle_data(nodes, times is not None),
         27 * (1 + min(_MOST_LEVELS, max((place.depth for place in nodes), default=0))),
         _own_weights(nodes, has_seconds=times is not None),

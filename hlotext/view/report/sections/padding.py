@@ -22,7 +22,7 @@ def section(subject: ReportInput) -> Section | Missing:
         return Missing("padding", "Padding", f"nothing live at the peak of {space.name} is padded")
     if space.padding < _LEAST * space.peak:
         said = f"{byte_text(space.padding)} of the {byte_text(space.peak)} live at the peak"
-        return Missing("padding", "Padding", f"{said} of {space.name} is padding, less than 1 %")
+        return Missing("padding", "Padding", f"{said} of {space.name} is padding, less than 1%")
     groups = [group for group in usage.group_by(arrays, "scope") if group.padding]
     groups.sort(key=lambda group: -group.padding)
     rows = [(g.name, g.bytes, g.padding, g.padding / g.bytes, g.arrays, g.largest) for g in groups]

@@ -51,7 +51,9 @@ def section(subject: ReportInput) -> Section | Missing:
             f"{pluralize(len(found.scatters), 'scatter')} of {rows}, counted by bytes only: a lower bound."
         )
     if not found.seconds:
-        return Missing("schedule", "Schedule", f"no rates of {found.chip.name} are known, so no times")
+        return Missing(
+            "schedule", "Schedule", f"no rates of {found.chip.name} are known, so no times are estimated"
+        )
     chart = _chart(subject, found)
     return Section(
         "schedule",
@@ -76,8 +78,8 @@ def _chart(subject: ReportInput, found: cost.Estimate) -> Chart:
     )
     if any(map(_is_body, found.walk.steps)):
         summary += (
-            " A loop or a call is one span over all its iterations: the heights of the layers in it are shares of its time, "
-            "not moments."
+            " A loop or a call is one span over all its iterations: the heights of its layers are shares of its "
+            "time, not points in time."
         )
     return Chart(
         "lanes",
