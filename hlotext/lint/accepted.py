@@ -27,7 +27,7 @@ _MOST_STEPS = 2000
 
 @attrs.frozen(eq=False)
 class AcceptedState:
-    """Slots that become what is proposed where one predicate says so, and elsewhere stay."""
+    """Slots of a loop's state that take proposed values where a predicate is true, and otherwise keep theirs."""
 
     proposed: Mapping[int, Value]
     """The proposed values, by slot."""
@@ -36,7 +36,7 @@ class AcceptedState:
 
 
 def accepted(rounds: Rounds, begins: Numbering) -> Iterator[AcceptedState]:
-    """The slots of a loop that are such, by predicate; `begins` numbers the values of the loop's body."""
+    """Yields such slots of a loop, by predicate. `begins` numbers the values of the loop body."""
     proposed: dict[object, dict[int, Value]] = {}
     rows: dict[object, dict[int, int]] = {}
     for slot, value in enumerate(rounds.given):
@@ -78,9 +78,9 @@ def _row(predicate: Value, select: Value) -> int | None:
 def is_by_row(
     result: Value, row: int, state: AcceptedState, rounds: Rounds, depends: frozenset[Value]
 ) -> bool:
-    """True if each index of a result's dimension `row` is computed from that index of the accepted state alone.
+    """True if each index of a result's dimension `row` is computed from the same index of the accepted state only.
 
-    `depends` are the values that are computed from that state.
+    `depends` are the values computed from that state.
     """
     shape, home = result.instruction.shape, rounds.body.module
     if shape is None or not shape.is_array or row >= shape.rank or home is None:

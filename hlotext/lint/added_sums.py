@@ -21,7 +21,7 @@ _KEPT = traits.REARRANGES_ELEMENTS | {"convert"}
 
 @attrs.frozen(eq=False)
 class AddedSums:
-    """Two such all-reduces."""
+    """Two all-reduces whose results are only added to each other."""
 
     one: Communication
     other: Communication
@@ -31,7 +31,7 @@ class AddedSums:
 
 
 def added_sums(context: Context) -> Iterator[AddedSums]:
-    """Yields the pairs of a module: two sums over the same groups, each of which nothing but one addition reads."""
+    """Yields pairs of all-reduces over the same groups whose results are used only by one addition."""
     waiting: dict[object, tuple[Communication, Instruction]] = {}
     for one in context.communications:
         if one.kind != "all-reduce" or not adds(one.instruction.attributes.get("to_apply")):

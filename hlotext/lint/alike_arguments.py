@@ -16,12 +16,13 @@ _MOST_STEPS = 200
 
 
 def alike_arguments(context: Context, name: str) -> frozenset[Instruction]:
-    """The arguments whose new value a collective over these groups brings, of a text without shardings.
+    """Returns the arguments whose new values are made equal by collectives over these groups, in a text without
+    shardings.
 
-    The new value is what an all-gather over the group has brought, or is computed element by element from the old one, from
-    state of its form that is kept likewise, and from such a sum. A part of an array is updated from what its own devices
-    sum: no collective over the devices that hold the other parts has its form. Each argument has to show it by itself: all
-    of them together may look alike where they are split in the same way.
+    A new value is the result of an all-gather over the group, or is computed elementwise from the old one, from state
+    of the same form that is updated likewise, and from such a sum. A shard is updated from sums of its own devices: no
+    collective over the devices with the other shards has its shape. Each argument is judged by itself, since all
+    together may look equal if they are sharded in the same way.
     """
     entry = context.module.entry
     if entry.root.opcode != "tuple" or any(one.sharding is not None for one in entry.parameters):

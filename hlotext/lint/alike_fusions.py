@@ -24,13 +24,13 @@ _OF_ITS_OWN = frozenset({"gather", "scatter"})
 
 @fact
 def alike(module: Module) -> Alike:
-    """The fusions of a module that are alike."""
+    """Returns the equal fusions of a module."""
     return Alike(module)
 
 
 @attrs.frozen
 class Likeness:
-    """The part of a fusion that others have alike."""
+    """The part of a fusion that is equal in others."""
 
     key: Hashable
     """Equal for equal bodies that are given the same values where they compare, select or slice by them."""
@@ -39,7 +39,7 @@ class Likeness:
 
 
 class Alike:
-    """Equal bodies, each with the parameters by which it compares, selects and slices."""
+    """Equal fusion bodies, with the parameters by which they compare, select and slice."""
 
     def __init__(self, module: Module) -> None:
         self._first = equal_computations(module)
@@ -52,11 +52,11 @@ class Alike:
         self._places: dict[tuple[Computation, frozenset[str]], list[int]] = {}
 
     def first(self, body: Computation) -> Computation:
-        """The first of the computations that are equal to one."""
+        """Returns the first of the computations that are equal to this one."""
         return self._first[body]
 
     def number(self, instruction: Instruction) -> int:
-        """The place of an instruction in its computation."""
+        """Returns the index of an instruction in its computation."""
         home = instruction.computation
         assert home is not None
         if home not in self._numbers:
@@ -64,7 +64,9 @@ class Alike:
         return self._numbers[home][instruction]
 
     def opcodes(self, instruction: Instruction) -> frozenset[str]:
-        """The opcodes of `parts_of`: the instruction's, or those in the fusion, call or asynchronous body, nested too."""
+        """Returns the opcodes of `parts_of`: the instruction's, or those in its fusion, call or asynchronous body,
+        nested ones included.
+        """
         opcode = instruction.opcode
         if opcode not in ENTERED:
             return frozenset({opcode})
@@ -79,7 +81,9 @@ class Alike:
         return known
 
     def parts(self, instruction: Instruction, opcodes: frozenset[str]) -> list[Instruction]:
-        """Those of `parts_of` that have these opcodes, in its order: equal bodies have them at the same places."""
+        """Returns the instructions of `parts_of` with these opcodes, in order; equal bodies have them at the same
+        indices.
+        """
         opcode = instruction.opcode
         if opcode not in ENTERED:
             return [instruction] if opcode in opcodes else []
@@ -108,7 +112,7 @@ class Alike:
         return known
 
     def of(self, fusion: Instruction, body: Computation) -> Likeness | None:
-        """The likeness of a fusion that stands in no other; None if it picks elements of its own."""
+        """Returns the likeness of a fusion that is not nested; None if it selects elements of its own."""
         if fusion not in self._likeness:
             self._likeness[fusion] = self._of(self._first[body], fusion.operands)
         return self._likeness[fusion]

@@ -30,7 +30,7 @@ _Place = tuple[Instruction, int | None]
 
 @attrs.frozen
 class AlikeWork:
-    """Devices that compute the same, and what they compute."""
+    """Devices that compute the same values, and these values."""
 
     groups: tuple[tuple[int, ...], ...]
     """Groups of such devices, all of one size."""
@@ -41,7 +41,7 @@ class AlikeWork:
 
 
 def alike_by_results(context: Context) -> AlikeWork | None:
-    """The devices that compute the same scalar results apart from each other; None if there are none, or it is unknown."""
+    """Returns devices that compute the same scalar results independently; None if there are none, or it is unknown."""
     module = context.module
     devices = devices_of(module)
     count = devices.partitions

@@ -38,8 +38,11 @@ _MOST = 256
 
 
 def step_percent(instruction: Instruction, context: Context) -> float | None:
-    """Percentage of the estimated time of the module that an instruction takes over all its executions, of a collective
-    the exposed time; None if the platform is unknown."""
+    """Returns an instruction's percentage of the module's estimated time, over all executions; None if the platform is
+    unknown.
+
+    For a collective, only exposed time counts.
+    """
     if (estimate := _estimated(context)) is None:
         return None
     seconds, total = _step_seconds(context.module, estimate)
@@ -47,27 +50,29 @@ def step_percent(instruction: Instruction, context: Context) -> float | None:
 
 
 def most_percent(instruction: Instruction, context: Context) -> float:
-    """`step_percent`, or 100 if that is unknown."""
+    """Returns `step_percent`, or 100 if that is unknown."""
     share = step_percent(instruction, context)
     return 100.0 if share is None else share
 
 
 def is_worth_time(instruction: Instruction, context: Context, percent: float) -> bool:
-    """True if its share of the estimated time of the module is large enough, or unknown."""
+    """True if an instruction's share of the module's estimated time is at least `percent`, or unknown."""
     share = step_percent(instruction, context)
     return share is None or share >= percent
 
 
 def is_share_known(one: Communication, context: Context) -> bool:
-    """True unless it is outside of loops while the module has a loop of unknown trip count, whose time is assumed."""
+    """False for a collective outside of loops in a module that has a loop of unknown trip count, whose time is assumed."""
     return one.loop is not None or not context.prices.rounds
 
 
 def worth_time_together(
     ones: Iterable[Communication], context: Context, percent: float
 ) -> Iterator[tuple[Communication, str]]:
-    """The collectives that take so much of the estimated time, all of one kind for one operation of the program together,
-    each with what names them. Layers that are not in a loop have one each."""
+    """Yields the collectives that take at least `percent` of the estimated time, with text that names them.
+
+    Collectives of one kind and operation are judged together, such as those of unrolled layers.
+    """
     together: dict[tuple[str, str], list[Communication]] = defaultdict(list)
     for one in ones:
         together[one.kind, operation(one.start)].append(one)
@@ -79,8 +84,11 @@ def worth_time_together(
 
 
 def could_be_hidden(one: Communication, context: Context) -> bool:
-    """True if something could run while a collective does: work that does not depend on it and takes a part of its time, or,
-    but for an all-reduce, pieces of a product that makes its operand or takes its result."""
+    """True if something could run during a collective.
+
+    This is independent work that takes part of its time, or, except for an all-reduce, pieces of a matmul that computes
+    its operand or uses its result.
+    """
     estimate = _estimated(context)
     if estimate is None or one.start not in _alone(context.module, estimate):
         return True

@@ -24,7 +24,9 @@ _CHEAP = ELEMENTWISE | _SPREAD | traits.NAMES_VALUE | traits.SLICES | traits.SOU
 
 
 def both_branches(context: Context) -> Iterator[Report]:
-    """Reports the dearer branch of each conditional under `jax.vmap`: at most its time could be saved."""
+    """Yields reports on conditionals under `jax.vmap`, which compute both branches: at most the time of the longer one
+    could be saved.
+    """
     groups: dict[Instruction, list[Value]] = defaultdict(list)
     for one in context.census.by_opcode.get("select", ()):
         value = Value(one, fusions_around(one, context))

@@ -28,10 +28,11 @@ Place = tuple[Rule, Report, Finding]
 
 
 def cause_of(report: Report, finding: Finding) -> tuple[object, ...]:
-    """The key that findings with one cause share.
+    """Returns the key that findings with the same cause share.
 
-    The kind of waste, and the cause that the rule names; else the Python line; else the op_name without its numbers; else,
-    of what compilers insert without saying why, the form of the operation. What has no cost is of its rule alone.
+    This is the kind of waste together with the cause named by the rule; else the Python line; else the op_name without
+    numbers; else, for operations that compilers insert, the form of the operation. Findings without cost are keyed by
+    rule.
     """
     kind = finding.waste or finding.code
     if report.cause:
@@ -44,8 +45,11 @@ def cause_of(report: Report, finding: Finding) -> tuple[object, ...]:
 
 
 def merged(places: Sequence[Place], config: Config, context: Context) -> Finding | None:
-    """The finding at the place that costs most, with the cost of all that its rule found; None if that is less than is
-    reported. Of other rules' findings of the same cause only the lines are kept: they tell of the same bytes and seconds."""
+    """Merges findings of one cause into the most expensive one, with the total cost of its rule; None if that is not
+    reported.
+
+    Of other rules' findings only the lines are kept, since they concern the same bytes and seconds.
+    """
     by_code: dict[str, list[Place]] = {}
     for place in places:
         by_code.setdefault(place[2].code, []).append(place)

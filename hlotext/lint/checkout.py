@@ -16,15 +16,15 @@ _INSTALLED = frozenset({"site-packages", "dist-packages", "node_modules", ".venv
 
 @attrs.frozen
 class Checkout:
-    """The folder in which the source of a program lies."""
+    """A folder with the source files of a program."""
 
     root: Path
 
     def place(self, frames: Iterable[StackFrame]) -> tuple[str, int] | None:
-        """The innermost frame that lies in the checkout: path relative to its root, with `/`, and line. None if none does.
+        """Returns file (relative to the root) and line of the innermost frame in the checkout; None if none is.
 
-        A path from another machine is found by its end: the longest one that is a file here and has such a line. Installed
-        packages are left out, also where they lie below the root.
+        A path from another machine is matched by its longest suffix that is a file here with that many lines. Installed
+        packages are excluded, even below the root.
         """
         for frame in frames:
             found = self._found(frame.file)

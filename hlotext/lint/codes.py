@@ -27,7 +27,7 @@ def every_code() -> dict[str, Code]:
 
 
 def code_names() -> tuple[str, ...]:
-    """The names of `every_code`."""
+    """Returns the names of `every_code`."""
     return (*SYNTAX_CODES, INTERNAL, *VERIFY_CODES, *all_rules())
 
 

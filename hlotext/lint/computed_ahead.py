@@ -21,7 +21,7 @@ _MOST_STEPS = 20
 
 @attrs.frozen(eq=False)
 class Ahead:
-    """An array that a loop's iterations read slice by slice, and nothing else does."""
+    """An array computed before a loop whose iterations each read a slice of it, and that nothing else reads."""
 
     rounds: Rounds
     array: Instruction
@@ -35,12 +35,12 @@ class Ahead:
 
     @property
     def writer(self) -> Instruction:
-        """The operation that computes it, perhaps with others."""
+        """The operation that computes the array, perhaps with other results."""
         return self.array.operands[0] if self.array.opcode == "get-tuple-element" else self.array
 
 
 def computed_ahead(context: Context) -> Iterator[Ahead]:
-    """The arrays that are computed ahead of a loop, element by element, from at most a quarter of their elements."""
+    """Yields arrays that are computed elementwise before a loop from at most a quarter as many elements."""
     for rounds in stepped_rounds(context):
         count = context.prices.trips(rounds.loop)
         if count < _LEAST_ROUNDS:
@@ -58,7 +58,7 @@ def computed_ahead(context: Context) -> Iterator[Ahead]:
 
 
 def sliced_by(rounds: Rounds, slot: int, count: int) -> frozenset[Instruction]:
-    """The operations that read a slice of a slot's array in each iteration; none where anything else reads it."""
+    """Returns the operations that read a slice of a slot's array in each iteration; empty if anything else reads it."""
     whole, slices = elements_of(rounds.given[slot].shape), read_by(rounds, slot, _SLICING)
     if any(elements_of(one.instruction.shape) * count > whole for one in slices):
         return frozenset()
@@ -69,8 +69,7 @@ _SLICING = frozenset({"dynamic-slice"})
 
 
 def read_by(rounds: Rounds, slot: int, opcodes: frozenset[str]) -> frozenset[Value]:
-    """The operations with these opcodes by which an iteration takes parts of a slot's array; none where anything else reads
-    it."""
+    """Returns the operations with these opcodes that take parts of a slot's array; empty if anything else reads it."""
     readers = set[Value]()
     for element in rounds.elements[slot]:
         for user, number in consumers(Value(element), VIEWS):
@@ -83,7 +82,7 @@ def read_by(rounds: Rounds, slot: int, opcodes: frozenset[str]) -> frozenset[Val
 
 
 def computed(first: Instruction, context: Context) -> tuple[Instruction, list[Instruction]]:
-    """The operation's result behind copies that nothing else reads, and these copies."""
+    """Returns the value of which an operand is a copy, and the copies, as long as each has no other users."""
     array, copies = first, list[Instruction]()
     for _ in range(_MOST_STEPS):
         is_copy = any(only_does(array, opcode, context) for opcode in ("copy", "transpose"))

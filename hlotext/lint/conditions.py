@@ -71,7 +71,7 @@ class _Clause:
 
 @attrs.frozen
 class Condition:
-    """A test of a rule with the values of its names, and its outcome."""
+    """A test in a rule's code, with the values of its names and its outcome."""
 
     test: ast.expr
     names: Mapping[str, Any]
@@ -81,7 +81,7 @@ class Condition:
     """The comment behind it."""
 
     def sentence(self) -> str:
-        """The part of the condition that decided, in English; empty if its terms have no names of their own."""
+        """Returns the decisive part of the condition in English; empty if its terms cannot be named."""
         try:
             parts = list(dict.fromkeys(self._parts(self.test, self.outcome)))
         except Exception:  # the names are of a moment that has passed
@@ -92,7 +92,7 @@ class Condition:
         return f"{self.comment} ({'; '.join(numbers)})" if numbers else self.comment
 
     def decisive(self) -> ast.expr:
-        """The term of the test that decided, where one alone did; else the whole test."""
+        """Returns the single term of the test that decided; else the whole test."""
         node = self.test
         try:
             while isinstance(node, ast.BoolOp) and self.outcome is isinstance(node.op, ast.Or):
@@ -295,7 +295,7 @@ def _quantity(value: float, named: Iterable[ast.expr] = ()) -> str:
 
 
 def name_of(value: object) -> str:
-    """The name of the instruction that a value is, or that a communication begins with; empty for anything else."""
+    """Returns the name of an instruction, or of a communication's or loop's; empty for anything else."""
     if isinstance(value, Communication):
         value = value.start
     elif isinstance(value, Rounds):

@@ -191,7 +191,7 @@ _LOOKS_LIKE = str.maketrans("OIL", "011")
 
 
 def known_codes(config: Config) -> tuple[str, ...]:
-    """Returns the codes of all rules, those of the rule files of a configuration too."""
+    """Returns the codes of all rules, including those of a configuration's rule files."""
     return _known_codes(config.rule_files)
 
 
@@ -226,7 +226,7 @@ def _check_options(code: str, options: Mapping[str, Any], files: tuple[Path, ...
 
 
 def settable(rule: type[Rule], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The thresholds among these that the rule has still."""
+    """Returns those thresholds that the rule has."""
     fields = {field.name for field in attrs.fields(rule)}
     return {name: value for name, value in options.items() if name in fields}
 

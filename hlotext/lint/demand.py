@@ -24,18 +24,20 @@ else:
 
 @attrs.frozen(eq=False)
 class Part:
-    """Indices of a dimension: known ones, and so many at places that only the run tells, by what they depend on."""
+    """Indices of a dimension: known ones, and numbers of indices that are known only at run time, by what they depend
+    on.
+    """
 
     known: NDArray[np.bool_]
     loose: Mapping[object, int] = attrs.field(factory=dict)
 
     @property
     def count(self) -> int:
-        """The most indices that these are."""
+        """The maximum number of indices."""
         return min(self.known.size, int(self.known.sum()) + sum(self.loose.values()))
 
     def joined(self, other: Part) -> Part | None:
-        """The indices of both; None for all."""
+        """Returns the union of both; None for all indices."""
         return part_of(self.known | other.known, {**self.loose, **other.loose})
 
 
@@ -45,7 +47,7 @@ Parts: TypeAlias = "tuple[Part | None, ...]"
 
 @attrs.frozen
 class Mask:
-    """A part of the elements that is used, the same for all indices of the dimensions that it does not depend on."""
+    """A used part of the elements, the same at all indices of dimensions that it does not depend on."""
 
     part: float
     dimensions: frozenset[int]
@@ -59,25 +61,27 @@ class Mask:
     """The part of the iterations of loops in which the mask keeps any element."""
 
     def is_diagonal(self, sizes: Sequence[int]) -> bool:
-        """True if it keeps at most one element of each row."""
+        """Returns True if the mask keeps at most one element of each row."""
         return self.is_counted and self.part * min((sizes[d] for d in self.dimensions), default=1) <= 1
 
     def in_blocks(self, sizes: Sequence[int]) -> float:
-        """The part that is computed where it is in blocks; a diagonal needs none, and what data select is sorted first."""
+        """Returns the fraction that is computed in blocks; the mask's own fraction for diagonals and data-dependent
+        masks.
+        """
         is_whole = not self.is_counted or self.is_diagonal(sizes)
         return self.part if is_whole else max(self.part, self.blocks)
 
 
 @attrs.frozen(eq=False)
 class Demand:
-    """Elements of an array that its users ask for."""
+    """Elements of an array that its users need."""
 
     parts: Parts
     masks: Mapping[object, Mask] | None = None
     """Masks of which one at least must keep an element; None for all elements."""
 
     def fraction(self, shape: Shape, by_blocks: bool = False) -> float:
-        """The part of the elements of an array that is asked for, at the most; or of what computing in blocks takes."""
+        """Returns an upper bound on the fraction of an array's elements that is needed, or computed in blocks."""
         sizes = shape.dimensions
         kept = math.prod(
             part.count / max(1, size)
@@ -104,7 +108,7 @@ Asked: TypeAlias = "Demand | dict[int, Asked] | None"
 
 
 def fraction(asked: Asked, shape: Shape | None, by_blocks: bool = False) -> float:
-    """The part of a result's elements that is asked for, as `Demand.fraction`."""
+    """Returns the needed fraction of a result's elements, as `Demand.fraction`; 1 if all are needed."""
     if shape is None or asked is None:
         return 1.0
     if isinstance(asked, Demand):
@@ -138,7 +142,7 @@ def part_of(known: NDArray[np.bool_], loose: Mapping[object, int] | None = None)
 
 
 def demand_of(parts: Iterable[Part | None], masks: Mapping[object, Mask] | None = None) -> Demand | None:
-    """Demand of these parts and masks; None for all."""
+    """Returns the demand with these parts and masks; None for all elements."""
     found = tuple(parts)
     return Demand(found, masks) if masks is not None or any(part is not None for part in found) else None
 

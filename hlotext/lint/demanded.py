@@ -21,7 +21,7 @@ from hlotext.lint.zeros import zeros
 
 @fact
 def demands(module: Module) -> Mapping[Instruction, Asked]:
-    """Demand for the result of each instruction outside reducers and conditions, where that is not all of it."""
+    """Returns the demand for each result of which not all elements are needed, outside reducers and conditions."""
     walk = _Walk(module)
     for computation in call_graph(module).stepped:
         if not computation.is_fusion_body and len(computation):

@@ -22,7 +22,7 @@ _RANK = 2
 
 @fact
 def has_diagonals(module: Module) -> bool:
-    """True if positions are compared anywhere as diagonals are made: without that no matrix has any."""
+    """True if positions are compared for equality anywhere, without which no matrix is a diagonal one."""
     for one in census(module).by_opcode.get("compare", ()):
         is_equal = str(one.attributes.get("direction")) == "EQ"
         if is_equal and one.shape is not None and one.shape.rank >= _RANK:
@@ -33,7 +33,7 @@ def has_diagonals(module: Module) -> bool:
 
 
 def diagonals(matrix: Value) -> frozenset[int] | None:
-    """Column less row of each diagonal of the last two dimensions that may not be zero; None if all may be."""
+    """Returns column minus row of each diagonal of the last two dimensions that may be nonzero; None if all may be."""
     return _diagonals(matrix, [_MOST_OPERATIONS])
 
 

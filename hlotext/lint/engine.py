@@ -251,7 +251,7 @@ def _other_platforms(modules: Iterable[Module], config: Config) -> Iterator[str]
 
 
 def loop_bodies(source: Source) -> frozenset[str]:
-    """Names of the loops and loop bodies of a text, of as many as can be read."""
+    """Returns the names of the loops and loop bodies of a text, as far as it can be read."""
     return _loop_bodies(read_tolerantly(source, infer_shape).modules)
 
 
@@ -407,5 +407,5 @@ def _shown(finding: Finding, module: Module, file: str) -> Finding:
 
 
 def failed_file(file: str, error: Exception) -> Linted:
-    """The result for a text on which reading or a rule raised an error."""
+    """Returns the result for a text for which reading or a rule raised an exception."""
     return Linted((_failure("reading and linting this file", error, "", file),), 0, 0)

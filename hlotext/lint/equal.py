@@ -30,7 +30,7 @@ _MOST_ROUNDS = 20
 
 
 class EqualPurity(Purity):
-    """Computations with equal results on devices with equal arguments: pure, and independent of device ids."""
+    """Determines computations with equal results on devices with equal arguments: pure, and independent of device ids."""
 
     def is_pure(self, instruction: Instruction) -> bool:
         if instruction.attributes.get("custom_call_target") in MEMORY:
@@ -39,7 +39,7 @@ class EqualPurity(Purity):
 
 
 class Equal:
-    """The instructions of a module that give the same on every device of each group."""
+    """The instructions of a module with equal results on all devices of each group."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Equal:
         self._run(context.module.entry, None)
 
     def state(self) -> Iterator[tuple[Instruction, tuple[int, ...]]]:
-        """The elements of loop state that are equal in every iteration, at the loop and in its computations."""
+        """Yields the elements of loop state that are equal in every iteration, for the loop and its computations."""
         for loop, given in self._given.items():
             places = [loop, *(one for body in loop.called_computations for one in body.parameters)]
             for index, is_equal in enumerate(given):
@@ -169,7 +169,7 @@ def _parts(sharding: OpSharding, parameter: Instruction) -> dict[int, str] | Non
 
 
 def groups_of(one: Communication) -> Sequence[Sequence[int]] | None:
-    """The groups of devices of a collective; None if they cannot be told."""
+    """Returns the device groups of a collective; None if they are unknown."""
     try:
         found = one.groups.full_list() if one.groups is not None else None
     except ValueError:
@@ -179,11 +179,12 @@ def groups_of(one: Communication) -> Sequence[Sequence[int]] | None:
 
 @fact
 def replicated_state(module: Module) -> frozenset[Instruction]:
-    """The arguments that a step keeps alike on all devices, of a text that lost their shardings, as those of 0.12 do.
+    """Returns the arguments that a step keeps equal on all devices, for a text that lost its shardings, as in jaxlib
+    0.12.
 
-    The greatest set of arguments whose new values are computed from the set alone, from what is the same everywhere, and from
-    results of collectives over all devices. If such arguments are alike before a step, they are so afterwards; a shard is
-    updated from what its own device computes. Empty where the text holds shardings, or only one device is known.
+    This is the largest set of arguments whose new values are computed only from the set, from values equal on all
+    devices, and from collectives over all devices. Arguments that are equal before a step then remain equal, whereas a
+    shard is updated from the device's own values. Empty if the text has shardings, or has fewer than two devices.
     """
     devices = int(module.attributes.get("num_partitions", 1))
     entry = module.entry
@@ -210,7 +211,7 @@ def _is_over_all(one: Communication, devices: int) -> bool:
 
 
 def new_values(context: Context) -> dict[Instruction, int]:
-    """Of each argument that a step updates the place of its new value in the result."""
+    """Returns the index in the result of each updated argument's new value."""
     parameters = {p.parameter_number: p for p in context.arguments}
     found = {
         parameters[alias.parameter_number]: alias.output_index[0]
@@ -222,7 +223,7 @@ def new_values(context: Context) -> dict[Instruction, int]:
 
 
 def equal_operands(ones: Iterable[Communication], context: Context) -> list[Communication]:
-    """The collectives among these whose operands are the same on all their devices already."""
+    """Returns the collectives whose operands are already equal on all their devices."""
     found, known, purity = [], dict[str, Equal](), EqualPurity()
     for one in ones:
         groups = groups_of(one)

@@ -15,7 +15,7 @@ from hlotext.syntax.source.inputs import InputError
 
 
 def causes_of(context: Context) -> tuple[CollectiveCause, ...]:
-    """The cause of each collective, as the dump folder tells it; nothing where its texts cannot be read."""
+    """Returns the cause of each collective according to the dump folder; empty if its texts cannot be read."""
     try:
         return collectives.of_module(context.module, context.compilation)
     except (InputError, HloSyntaxError, ValueError):
@@ -23,14 +23,14 @@ def causes_of(context: Context) -> tuple[CollectiveCause, ...]:
 
 
 def is_certain_reshard(cause: CollectiveCause) -> bool:
-    """True if a collective is certain to reshard arrays and to do nothing else: of combined ones all parts do."""
+    """True if a collective certainly only reshards arrays; for a combined one, if all parts do."""
     return all(one.cause == RESHARD and one.confidence == HIGH and not one.scheme for one in cause.reasons)
 
 
 def with_cause(report: Report, context: Context) -> Report:
-    """The report of a collective with the reason that the partitioner inserted it for, where the dump folder proves it.
+    """Adds to a report of a collective why the partitioner inserted it, if the dump folder proves it.
 
-    A constraint of the program that asks for it is the first thing to change.
+    If a constraint of the program requires it, changing that becomes the advice.
     """
     found = (one for one in causes_of(context) if one.communication.start is report.instruction)
     cause = next(found, None)
@@ -45,7 +45,9 @@ def with_cause(report: Report, context: Context) -> Report:
 
 
 def remedy(reasons: Sequence[Reason]) -> str:
-    """Changes that would spare a collective: annotations, or another way to write it; else one sharding for both ends."""
+    """Returns changes that avoid a collective: annotations or another formulation; else one sharding for producer and
+    user.
+    """
     changes = dict.fromkeys(reason.instead for reason in reasons if reason.instead)
     suggestions = dict.fromkeys(_edit(one) for reason in reasons for one in reason.suggestions)
     told = [*changes, *suggestions][:_MOST]
@@ -68,7 +70,7 @@ _MOST = 2
 
 
 def remedy_in_loop(cause: CollectiveCause | None) -> str:
-    """Changes that would spare an exchange in a loop: a change that is known to, else the sharding that its reader needs."""
+    """Returns changes that avoid a collective in a loop: known ones, else the sharding that its user needs."""
     reasons = [reason for reason in cause.reasons if reason.cause == RESHARD] if cause is not None else []
     if any(reason.suggestions or reason.instead for reason in reasons):
         return remedy(reasons)

@@ -25,7 +25,7 @@ _MOST_STEPS = 100
 
 @attrs.frozen
 class Path:
-    """The all-to-alls next to an operation, with the copies between and behind them."""
+    """The all-to-alls next to an operation, with the copies between and after them."""
 
     exchanges: frozenset[Instruction]
     moves: frozenset[Instruction]
@@ -40,12 +40,12 @@ def is_exchange(one: Instruction, context: Context) -> bool:
 
 
 def exchanged_before(value: Instruction, context: Context) -> Path:
-    """The all-to-alls that a value comes from, through copies alone."""
+    """Returns the all-to-alls that produce a value, looking through copies."""
     return _along((value,), False, context)
 
 
 def exchanged_after(sort: Instruction, context: Context) -> Path:
-    """The all-to-alls that results of an operation go to, through copies alone."""
+    """Returns the all-to-alls that use an operation's results, looking through copies."""
     return _along(sort.users, True, context)
 
 
@@ -80,9 +80,9 @@ def _along(
 
 
 def is_next_to_exchange(copy: Instruction, context: Context) -> bool:
-    """True if a copy serves an all-to-all that the partitioner inserted: it goes with the sharding that asks for it.
+    """True if a copy serves an all-to-all of the partitioner, so that it disappears together with it.
 
-    Element-wise operations between take the layout of their neighbors.
+    Elementwise operations in between take the layout of their neighbors.
     """
     if _KIND not in context.communication_kinds:
         return False
@@ -93,7 +93,7 @@ def is_next_to_exchange(copy: Instruction, context: Context) -> bool:
 
 
 def exchanged_sorts(context: Context) -> Iterator[tuple[Instruction, Path]]:
-    """The sorts, or fusions around them, before and after which an array is exchanged, so that it is sharded as before."""
+    """Yields sorts, or fusions around them, with all-to-alls both before and after that restore the sharding."""
     if _KIND not in context.communication_kinds:
         return
     for sort in context.census.by_opcode.get("sort", ()):

@@ -101,7 +101,7 @@ def _lint_place(file: str, config: Config) -> Linted:
 
 
 def compilation_around(file: str | ModuleFile) -> Compilation | None:
-    """The compilation that a file is the final HLO of; None if no folder tells."""
+    """Returns the compilation whose final HLO a file is; None if there is none."""
     try:
         return compilation_of(file) if file != "-" else None
     except (InputError, OSError):

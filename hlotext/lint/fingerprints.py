@@ -26,7 +26,7 @@ _LASTING = (
 
 
 def fingerprint(code: str, report: Report, context: Context) -> str:
-    """16 hexadecimal digits for one finding; equal ones are told apart by counting them."""
+    """Returns the fingerprint of a finding: 16 hexadecimal digits; callers number equal ones."""
     parts = [code, report.key]
     if report.instruction is not None:
         parts += _form(report.instruction)
@@ -38,7 +38,7 @@ def fingerprint(code: str, report: Report, context: Context) -> str:
 
 
 def text_fingerprint(code: str, message: str) -> str:
-    """The same for what has no instruction, such as an error of the reader."""
+    """Returns the fingerprint of a finding without instruction, such as a syntax error."""
     return hashlib.sha256(f"{code}\n{message}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 

@@ -21,7 +21,7 @@ from hlotext.ir.nodes.module import Module
 
 @attrs.frozen
 class Excess:
-    """Bytes of main memory that a module needs and its chip does not have."""
+    """Bytes of main memory that a module needs beyond those of its chip."""
 
     chip: Chip
     bytes: int
@@ -34,7 +34,7 @@ class Excess:
 def excess_of(
     module: Module, backend: Backend | None, graph: CallGraph, named: str, of_folder: Chip | None
 ) -> Excess | None:
-    """The excess over the main memory of the chip; None if it fits, or chip or memory are not known."""
+    """Returns the excess over the chip's main memory; None if the module fits, or chip or memory are unknown."""
     choice = choose_chip(module, chip(named) if named else None, of_folder, backend)
     if choice is None or not choice.is_known or choice.chip.backend is not backend:
         return None

@@ -23,7 +23,7 @@ _MOST_STEPS = 400
 
 @attrs.define(eq=False)
 class Reduced:
-    """Gathered arrays of which only reductions are used, and each device's own part."""
+    """Gathered arrays of which only reductions are used."""
 
     gathers: dict[Instruction, Communication] = attrs.field(factory=dict)
     work: set[Instruction] = attrs.field(factory=set)
@@ -34,19 +34,19 @@ class Reduced:
 
     @property
     def devices(self) -> int:
-        """Over how many devices what is reduced could stay spread."""
+        """Number of devices over which the reduction could stay distributed."""
         parts = [result_elements(operand) for start in self.gathers for operand in start.operands]
         return max(2, self.large // max(1, min((part for part in parts if part), default=1)))
 
 
 def is_programs(one: Communication) -> bool:
-    """True if the program calls the collective itself, rather than leaving it to the compiler."""
+    """True if the program calls the collective, in contrast to the partitioner."""
     metadata = one.start.metadata
     return metadata is not None and "all_gather" in metadata.op_name.rpartition("/")[2]
 
 
 def reduced_gathers(context: Context) -> Iterator[Reduced]:
-    """The all-gathers of the partitioner of which only something much smaller is made, those of one reduction as one."""
+    """Yields all-gathers of the partitioner from which only something much smaller is computed, grouped by reduction."""
     known: dict[Instruction, Reduced] = {}
     done: list[Reduced] = []
     for one in context.communications:
@@ -106,7 +106,7 @@ def _followed(one: Communication, context: Context) -> Reduced | None:
 
 
 def sums_of(one: Communication) -> list[Instruction] | None:
-    """The sums over the gathered dimension that are all that is done with a gathered array; None if it is not so."""
+    """Returns the sums over the gathered dimension if a gathered array has no other users; else None."""
     dimension = _gathered(one)
     if dimension is None:
         return None

@@ -25,7 +25,7 @@ _WRITTEN_IN_TURN = traits.UPDATES_ELEMENTS | {"fusion", "get-tuple-element"}
 
 @attrs.frozen(eq=False)
 class GrownArray:
-    """An array with one more part than the one before."""
+    """An array with one part more than its predecessor."""
 
     array: Value
     writers: tuple[Instruction, ...]
@@ -37,15 +37,15 @@ class GrownArray:
 
 @attrs.frozen(eq=False)
 class Growth:
-    """The sizes of one array, the shortest first; several arrays of one size where it is joined more than once."""
+    """The successive sizes of an array; several arrays per size if it is concatenated repeatedly."""
 
     steps: tuple[tuple[GrownArray, ...], ...]
 
 
 def grown(context: Context) -> Iterator[Growth]:
-    """The arrays of a module that grow step by step.
+    """Yields the arrays of a module that grow step by step.
 
-    XLA makes one concatenation of nested ones, so that each has all parts of the one before, and one more.
+    XLA merges nested concatenations, so that each has all parts of its predecessor and one more.
     """
     tree = _Tree()
     for one in context.census.by_opcode.get("concatenate", ()):

@@ -30,14 +30,14 @@ MAIN = 0
 
 
 def assignment_of(context: Context) -> memory.Assignment | None:
-    """The buffer assignment; None if the text does not determine it."""
+    """Returns the buffer assignment; None if the text does not determine it."""
     return context.assignment
 
 
 def least_held(context: Context) -> int:
-    """Bytes of main memory that are taken all the time: arguments, and results that lie in none of them.
+    """Returns the bytes of main memory that are always in use: arguments, and results not in their buffers.
 
-    The peak is no less, so that what is small beside them needs no assignment to be left out.
+    A lower bound on the peak, so that small arrays can be skipped without buffer assignment.
     """
     arrays = [array for p in context.arguments for _, array in arrays_of(p.shape)]
     arrays += unaliased_results(context).values()
@@ -45,8 +45,9 @@ def least_held(context: Context) -> int:
 
 
 def most_written(context: Context) -> int:
-    """Bytes that the instructions of one function write to main memory, of the function that writes most: no more of its
-    arrays are held at once."""
+    """Returns the bytes written to main memory by the Python function that writes most: an upper bound on its live
+    bytes.
+    """
     found: dict[tuple[str, str], int] = {}
     for instruction in context.graph.sequential_instructions():
         arrays = [array for _, array in written_arrays(instruction) if memory_space(array) == MAIN]
@@ -58,18 +59,18 @@ def most_written(context: Context) -> int:
 
 
 def function_of(instruction: Instruction) -> tuple[str, str]:
-    """File and name of the Python function that an instruction is there for; empty if the text names none."""
+    """Returns file and name of the Python function of an instruction; empty if unknown."""
     frame = responsible_frame(instruction)
     return (frame.file, frame.function) if frame is not None else ("", "")
 
 
 def largest_written(context: Context) -> int:
-    """Bytes of the largest array that an instruction writes to main memory."""
+    """Returns the bytes of the largest array that an instruction writes to main memory."""
     return max((size for _, size in written_in_main(context)), default=0)
 
 
 def written_in_main(context: Context) -> tuple[tuple[Instruction, int], ...]:
-    """Every instruction that writes to main memory, with the bytes of its largest array there."""
+    """Returns each instruction that writes to main memory, with the bytes of its largest array there."""
     return _written_in_main(context.module)
 
 
@@ -85,7 +86,7 @@ def _written_in_main(module: Module) -> tuple[tuple[Instruction, int], ...]:
 
 @attrs.frozen
 class Held:
-    """One piece of memory that is held when memory is fullest, and was not there from the start."""
+    """A piece of memory that is live at the peak and was not from the start."""
 
     value: Value
     """The value in it at that time."""
@@ -102,7 +103,7 @@ class Held:
 
 @attrs.frozen
 class AtPeak:
-    """The moment at which most of main memory is held."""
+    """The time of peak main memory."""
 
     bytes: int
     time: int
@@ -113,7 +114,7 @@ class AtPeak:
 
 
 def at_peak(context: Context) -> AtPeak | None:
-    """The live values at peak memory; None if memory is unknown."""
+    """Returns the live values at peak memory; None if memory is unknown."""
     assignment = assignment_of(context)
     if assignment is None or not assignment.schedule:
         return None

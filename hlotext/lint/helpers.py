@@ -48,7 +48,7 @@ def add_outwards(
     inside: Mapping[Computation, float],
     outer: Callable[[Computation | None], Instruction | None],
 ) -> None:
-    """Adds what computations take to each instruction around them: `outer` says the next one, such as a caller or a loop."""
+    """Adds the value of each computation to all instructions around it; `outer` returns the next one, such as a caller."""
     for computation, value in inside.items():
         around = outer(computation)
         for _ in range(DEEPEST):
@@ -59,12 +59,12 @@ def add_outwards(
 
 
 def size_of(shape: Shape | None) -> int:
-    """Allocated bytes of all arrays of a shape, as far as they are known."""
+    """Returns the allocated bytes of all arrays of a shape, as far as known."""
     return total_of(shape).allocated_bytes
 
 
 def senders(one: Communication) -> str:
-    """The senders, in words: `each device sends`, or of pairs that name only some `a device sends up to`."""
+    """Returns `each device sends`, or for source-target pairs without some devices `a device sends up to`."""
     sources = {pair[0] for pair in one.pairs or ()}
     home = one.start.computation
     total = devices_of(home.module).total if home is not None and home.module is not None else None
@@ -76,42 +76,42 @@ _AGAIN = re.compile(r"\d+|/checkpoint|/rematted_computation|/closed_call|transpo
 
 
 def operation(instruction: Instruction) -> str:
-    """The operation of the program that it is for: its op_name, the same in the backward pass; empty if it has none."""
+    """Returns the op_name of an instruction, the same for the backward pass; empty if there is none."""
     return _AGAIN.sub(r"\1", instruction.metadata.op_name) if instruction.metadata is not None else ""
 
 
 def times(runs: int) -> str:
-    """` 24 times`; empty for once."""
+    """Returns ` 24 times`; empty for once."""
     return f" {runs:,} times" if runs > 1 else ""
 
 
 def counted(count: int, one: str, more: str) -> str:
-    """So many instructions with the verb that fits: `1 instruction has`, `2,000 instructions have`."""
+    """Returns a number of instructions with the right verb form: `1 instruction has`, `2,000 instructions have`."""
     return f"1 instruction {one}" if count == 1 else f"{count:,} instructions {more}"
 
 
 def passed_bytes(instruction: Instruction, context: Context) -> int:
-    """Bytes of all operands and results, in all runs: what an operation of which nothing else is known may move."""
+    """Returns the bytes of all operands and results in all runs: what an unknown operation may access."""
     shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
     return sum(total_of(shape).allocated_bytes for shape in shapes) * context.runs(instruction)
 
 
 def origin(instruction: Instruction) -> Instruction:
-    """The producer of an instruction's values, looking through data movement."""
+    """Returns the producer of an instruction's values, looking through data movement."""
     while instruction.opcode in MOVES and instruction.operands:
         instruction = instruction.operands[0]
     return instruction
 
 
 def order_of(shape: Shape) -> tuple[int, ...] | None:
-    """The dimensions in the order of memory, minor to major, without those of size 1, which have no place in it."""
+    """Returns the dimensions from minor to major without those of size 1; None without layout."""
     if shape.layout is None:
         return None
     return tuple(d for d in shape.layout.minor_to_major if d < shape.rank and shape.dimensions[d] != 1)
 
 
 def changes_layout(instruction: Instruction) -> bool:
-    """True if an instruction with one operand of its own dimensions writes it in another dimension order."""
+    """True if an instruction writes its operand in another dimension order, with the same dimensions."""
     if not instruction.operands or instruction.shape is None:
         return False
     old, new = instruction.operands[0].shape, instruction.shape
@@ -141,14 +141,14 @@ def fusions_around(instruction: Instruction, context: Context) -> tuple[Instruct
 
 
 def pieces(instruction: Instruction) -> list[Instruction]:
-    """The instruction, or of a fusion what it is made of."""
+    """Returns the instruction, or the instructions of a fusion's body."""
     if instruction.opcode == "fusion":
         return [i for body in instruction.called_computations for i in body]
     return [instruction]
 
 
 def results(one: Communication) -> Iterator[Instruction]:
-    """The instructions that are the results of a collective: itself or its done; of a tuple its elements."""
+    """Yields the results of a collective: itself or its done, or the elements if that is a tuple."""
     last = one.start
     chain = one.start.async_chain
     if chain and ROLES.get(chain[-1].opcode) == "done":
@@ -183,7 +183,7 @@ _MOST_TAKERS = 200
 
 
 def slices_of(value: Instruction) -> list[Instruction] | None:
-    """The dynamic slices that are all that is used of a value, perhaps converted; None if something else is used."""
+    """Returns the dynamic slices of a value, converted or not, if it has no other uses; else None."""
     found: list[Instruction] = []
     pending = [Value(value)]
     while pending:
@@ -204,12 +204,12 @@ _IN_ANY_TYPE = RESULT_VIEWS | {"convert"}
 
 
 def depends_on_device(value: Instruction, context: Context) -> bool:
-    """True if a value is computed from the number of the device, as the place of its own part in an array is."""
+    """True if a value is computed from the device's number, as is the offset of a shard."""
     return any(one.opcode in traits.DEVICE_IDS for one in _upstream(value, context))
 
 
 def is_known_by_device(value: Instruction, context: Context) -> bool:
-    """True if the number of the device alone decides a value, so that before the run it is known what each device takes."""
+    """True if a value is determined by the device's number alone, and so known before the run."""
     seen = list(_upstream(value, context))
     return len(seen) < _FARTHEST and all(
         one.opcode in _KNOWN or (sources(one, context) and not _is_loop_state(one)) for one in seen
@@ -241,8 +241,9 @@ _FARTHEST = 500
 
 
 def sources(value: Instruction, context: Context) -> list[Instruction]:
-    """Sources of a value: its operands; for a fusion's parameter the fusion's operand; for an element of a
-    loop's state its initial value."""
+    """Returns the sources of a value: its operands; the fusion's operand for a parameter; the initial value for loop
+    state.
+    """
     caller = context.graph.caller(value.computation)
     if value.opcode == "parameter" and caller is not None and caller.opcode == "fusion":
         number = value.parameter_number or 0
@@ -263,7 +264,7 @@ def _parameters(fusion: Instruction, operand: Instruction) -> list[Instruction]:
 
 
 def scheduled_between(start: Instruction, done: Instruction) -> list[Instruction]:
-    """The instructions that stand between two of one computation, in the order of the text."""
+    """Returns the instructions between two of one computation, in text order."""
     if start.computation is None or start.computation is not done.computation:
         return []
     order = start.computation.instructions
@@ -287,7 +288,7 @@ def is_invariant(one: Communication) -> bool:
 
 
 def donors(context: Context) -> Iterator[tuple[Instruction, Shape]]:
-    """The arguments that the header's `buffer_donor` names, each with the array that is donated."""
+    """Yields the arguments named in the header's `buffer_donor`, each with the donated array."""
     parameters = context.arguments
     for entry in donors_of(context.module):
         if entry.param_number < len(parameters):
@@ -298,7 +299,7 @@ def donors(context: Context) -> Iterator[tuple[Instruction, Shape]]:
 
 
 def unaliased_results(context: Context) -> dict[ShapeIndex, Shape]:
-    """The arrays of the entry's result that lie in no argument's buffer, by index."""
+    """Returns the arrays of the entry's result that are not in an argument's buffer, by shape index."""
     aliased = {entry.output_index for entry in aliases_of(context.module)}
     return {i: array for i, array in arrays_of(context.module.entry.root.shape) if i not in aliased}
 
@@ -311,9 +312,7 @@ _IDLE = frozenset({*VIEWS, "constant", "iota"})
 
 
 def works(instruction: Instruction) -> bool:
-    """True if the device computes something for it: it is not a view, a constant, or half of an asynchronous
-    operation.
-    """
+    """True if an instruction computes: it is not a view, a constant, or half of an asynchronous operation."""
     return instruction.opcode in FLOW or not (instruction.opcode in _IDLE or instruction.opcode in ROLES)
 
 
@@ -327,7 +326,7 @@ _FREE = frozenset({"bitcast", "constant", "get-tuple-element", "iota", "partitio
 
 
 def has_effect(instruction: Instruction) -> bool:
-    """True if an instruction matters, or costs nothing, without anyone using its result."""
+    """True if an instruction without users is not dead, or costs nothing."""
     opcode = instruction.opcode
     return opcode in _WITH_EFFECT or opcode in _FREE or opcode in ROLES or opcode in COLLECTIVES
 
@@ -338,7 +337,7 @@ def is_callback(instruction: Instruction) -> bool:
 
 
 def is_in_branch(instruction: Instruction) -> bool:
-    """True if it runs only in a branch of a conditional, whichever call leads to it."""
+    """True if an instruction runs only in branches of conditionals, whichever call leads to it."""
     pending = [instruction.computation]
     seen = set(pending)
     while pending and len(seen) < _FARTHEST:
@@ -363,9 +362,9 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 def is_librarys(instruction: Instruction) -> bool:
-    """True if a loop or branch is part of a JAX function, such as a sampler or a solver, which users cannot change.
+    """True if a loop or branch is part of a JAX function, such as a sampler or solver, that users cannot change.
 
-    `.../jit(_uniform)/while` stands directly in such a function, `.../jit(_gamma)/while/body/while` deeper in one.
+    `.../jit(_uniform)/while` is directly in such a function, `.../jit(_gamma)/while/body/while` deeper in one.
     """
     metadata = instruction.metadata
     scopes = metadata.op_name.split("/") if metadata is not None else []
@@ -375,30 +374,25 @@ def is_librarys(instruction: Instruction) -> bool:
 
 
 def is_of_own_function(instruction: Instruction) -> bool:
-    """True if an instruction implements a part of a function that JAX has for its own use: names with an underscore."""
+    """True if an instruction is part of a private JAX function, whose name starts with an underscore."""
     metadata = instruction.metadata
     scopes = metadata.op_name.split("/") if metadata is not None else []
     return any("jit(_" in scope for scope in scopes[1:])
 
 
 def is_of_expansion(instruction: Instruction) -> bool:
-    """True if a pass created it when it expanded an operation: it has that operation's op_name, which is in no scope
-    of the program.
-    """
+    """True if a pass created an instruction by expanding an operation: its op_name has no scopes."""
     metadata = instruction.metadata
     return metadata is not None and bool(metadata.op_name) and "/" not in metadata.op_name
 
 
 def is_of_convolution(instruction: Instruction) -> bool:
-    """True if it belongs to a convolution of the program, whose operands compilers slice and transpose as they
-    choose.
-    """
+    """True if an instruction belongs to a convolution of the program, whose operands compilers slice and transpose."""
     return instruction.metadata is not None and "conv_general_dilated" in instruction.metadata.op_name
 
 
 def is_of_fourier_transform(instruction: Instruction) -> bool:
-    """True if a compiler made it out of a Fourier transform of the program: as matmuls with tables of its own, whose sizes
-    and operands it chooses."""
+    """True if a compiler made an instruction from a Fourier transform, as matmuls with tables of its own."""
     metadata = instruction.metadata
     scope = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
     return instruction.opcode != "fft" and scope in ("fft", "jit(fft)")
@@ -421,7 +415,7 @@ def is_solvers(instruction: Instruction) -> bool:
 
 
 def is_of_factors(instruction: Instruction) -> bool:
-    """True if it prepares a factorization for a solve, which users can do no earlier than in the solve."""
+    """True if an instruction prepares a factorization for a solve, which users cannot do earlier."""
     metadata = instruction.metadata
     return metadata is not None and not _OF_FACTORS.isdisjoint(_CALLED.findall(metadata.op_name))
 
@@ -459,7 +453,7 @@ _PASSED_ON = frozenset({"bitcast", "copy", "get-tuple-element", "reshape", "tupl
 
 
 def connected(found: Mapping[Instruction, float]) -> list[set[Instruction]]:
-    """The sets of these instructions that feed one another, through views."""
+    """Groups instructions that are connected by operands, looking through views."""
     groups: dict[Instruction, set[Instruction]] = {one: {one} for one in found}
     for one in found:
         pending, seen = list(one.operands), set(one.operands)

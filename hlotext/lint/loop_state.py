@@ -36,10 +36,10 @@ _DONES = frozenset({"copy-done", "copy-start", "async-done", "all-gather-done"})
 
 
 def is_part_of_state(one: Communication, context: Context) -> bool:
-    """True if a collective in a loop sends, in each iteration, another slice of an array that does not change.
+    """True if a collective in a loop sends another slice of a loop-invariant array in each iteration.
 
-    So are the parameters of one layer, of all that `lax.scan` has stacked: gathering them in each round instead of before
-    the loop is what keeps memory small (FSDP).
+    Such as the parameters of one layer out of those that `lax.scan` stacks: gathering them in each iteration saves
+    memory (FSDP).
     """
     loop = one.loop
     if loop is None or not one.start.operands:
@@ -60,8 +60,9 @@ def is_part_of_state(one: Communication, context: Context) -> bool:
 
 
 def is_given_back(one: Communication, context: Context) -> bool:
-    """True if a reduce-scatter over the same groups is in the same iteration: activations are gathered for a matmul
-    whose result is summed and scattered again (sequence parallelism).
+    """True if a reduce-scatter over the same groups is in the same iteration: sequence parallelism.
+
+    Activations are gathered for a matmul whose result is summed and scattered again.
     """
     return any(
         _gives_back(other, one, context)
@@ -83,7 +84,7 @@ def _gives_back(other: Communication, one: Communication, context: Context) -> b
 
 
 def keeps_its_part(value: Instruction, devices: int, context: Context) -> bool:
-    """True if each of so many devices uses only its own part of an array."""
+    """True if each of `devices` devices uses only its own slice of an array."""
     slices = slices_of(value)
     if slices is None or value.shape is None or not value.shape.is_array:
         return False
@@ -104,8 +105,9 @@ def _sizes(value: Instruction) -> tuple[int, ...]:
 
 
 def is_paired(one: Communication) -> bool:
-    """True if a collective in a loop sends loop state so that each part of it can be paired with all others: moved
-    particles, all of which every device needs. No sharding does without.
+    """True if a collective in a loop sends loop state so that all pairs of elements can be computed.
+
+    Such as moved particles, all of which every device needs with any sharding.
     """
     body = one.loop.attributes.get("body") if one.loop is not None else None
     if (
@@ -129,8 +131,9 @@ def is_paired(one: Communication) -> bool:
 
 
 def exchanges_for_experts(one: Communication, context: Context) -> bool:
-    """True if an all-to-all in a loop brings the tokens of each expert to the matmul with its own weights: a batched matmul
-    with a part of an argument. That tokens travel is what expert parallelism means."""
+    """True if an all-to-all in a loop brings tokens to the batched matmul with their experts' weights: expert
+    parallelism.
+    """
     return any(
         any(map(_is_batched_product, pieces(user)))
         and any(_is_weights(other, context) for other in user.operands if other is not value)
@@ -158,9 +161,7 @@ def _is_weights(value: Instruction, context: Context) -> bool:
 
 
 def is_of_matrix(result: Instruction) -> bool:
-    """True if a value is a vector that is only multiplied with arrays many times its size: each device needs all of
-    it for its rows of a matrix.
-    """
+    """True if a value is a vector that is only multiplied with much larger arrays, so that each device needs all of it."""
     if result.shape is None or sum(size > 1 for size in result.shape.dimensions) != 1:
         return False
     size = size_of(result.shape)

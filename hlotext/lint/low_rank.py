@@ -19,7 +19,10 @@ def of_sum(
     found: dict[tuple[Instruction, tuple[Instruction, ...]], Product],
     context: Context,
 ) -> Report | None:
-    """X (W + A B) with a narrow A is X W + (X A) B, without a matrix as large as W for each A; None for others."""
+    """Reports X (W + A B) with a narrow A, which equals X W + (X A) B; None for other products.
+
+    The second form avoids a matrix as large as W for each A.
+    """
     merged = outer.origins[side]
     if merged.instruction.opcode != "add":
         return None

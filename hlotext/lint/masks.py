@@ -41,7 +41,7 @@ _MOST_CORNERED = 4
 
 @attrs.frozen
 class Rate:
-    """A part of the elements of an array."""
+    """A fraction of the elements of an array."""
 
     part: float
     dimensions: frozenset[int]
@@ -55,7 +55,7 @@ class Rate:
     """The part of the iterations of loops in which one of these elements is at least, and likewise for the other elements."""
 
     def complement(self) -> Rate:
-        """The other elements."""
+        """Returns the rate of the other elements."""
         return attrs.evolve(
             self,
             part=1 - self.part,
@@ -66,8 +66,10 @@ class Rate:
 
 
 def kept_part(mask: Value) -> Rate | None:
-    """The part of a mask that is true: exact to two digits where positions and constants alone tell, of one-hot rows one in
-    so many; None if it is not known."""
+    """Returns the fraction of a mask that is true; None if it is unknown.
+
+    Computed to two digits for masks of positions and constants; one in n for one-hot rows.
+    """
     inner, dimensions = unbroadcast(mask)
     home = inner.instruction.computation
     if home is None or home.module is None:
@@ -91,7 +93,7 @@ def _kept_part(module: Module, inner: Value) -> Rate | None:
 
 
 def unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:
-    """Value that is repeated to make another, with its dimensions in the result."""
+    """Returns the value before broadcasts, with the dimensions of the result that it has."""
     value = entered(value)
     shape = value.instruction.shape
     places = list(range(shape.rank)) if shape is not None and shape.is_array else []

@@ -15,17 +15,17 @@ from hlotext.lint.rule import Context, Report, Rule
 
 @attrs.frozen
 class MergedRule(Rule):
-    """A rule that finds what its parts find. Of one instruction the first part that reports it speaks."""
+    """A rule that reports what its parts find. If several parts report an instruction, the first one counts."""
 
     parts: ClassVar[tuple[type[Rule], ...]]
     """Rules without codes of their own, what says most first. One whose `severity` is a note makes notes alone."""
 
     def applies_to(self, context: Context) -> bool:
-        """True where one of the parts has something to say about a module of this kind."""
+        """True if one of the parts applies to such a module."""
         return any(part().applies_to(context) for part in self.parts)
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        """Findings of all parts."""
+        """Yields the reports of all parts."""
         said: set[Instruction | None] = set()
         for make in self.parts:
             part = make()
@@ -38,7 +38,7 @@ class MergedRule(Rule):
 
 
 def reports_of(part: Rule, context: Context) -> Iterator[Report]:
-    """All that one part reports."""
+    """Yields the reports of one part."""
     by_opcode = context.census.by_opcode
     for instruction in chain.from_iterable(by_opcode.get(opcode, ()) for opcode in part.opcodes):
         yield from part.check(instruction, context)

@@ -13,9 +13,9 @@ from hlotext.lint.values import VIEWS, Value, entered, fetched
 
 
 def moved_array(instruction: Instruction, context: Context) -> Instruction | None:
-    """The operand that an instruction only writes in another order in memory; None if it does something else.
+    """Returns the operand that an instruction only writes in another dimension order; None if it does something else.
 
-    Of a fusion all that stands in it must only move elements, of one array.
+    A fusion must only move elements of one array.
     """
     opcode = instruction.opcode
     if opcode in ("copy", "transpose", "copy-start"):
@@ -45,9 +45,9 @@ def _result(instruction: Instruction) -> Shape | None:
 
 
 def moved_back(context: Context) -> dict[Instruction, Instruction]:
-    """Copies that only give a result the order of dimensions that an argument had, by the copy that gave it another one.
+    """Returns the copies that restore an argument's dimension order for a result, by the copy that changed it.
 
-    Between the two the array is changed in place, perhaps in a loop.
+    In between, the array is updated in place, perhaps in a loop.
     """
     found = {}
     for last in context.module.entry.root.operands:
@@ -82,27 +82,25 @@ def _initial(element: Instruction) -> Instruction | None:
 
 
 def moved_bytes(instruction: Instruction, moved: Instruction) -> int:
-    """Bytes that moving an array reads and writes, each as it lies in memory: padding differs from order to order."""
+    """Returns the bytes that moving an array reads and writes, padding included."""
     return size_of(moved.shape) + written_bytes(instruction)
 
 
 def is_programs(instruction: Instruction) -> bool:
-    """True if the program asks for what an instruction moves: what compilers insert in order to move says no op_name."""
+    """True if the program asks for a move: moves that compilers insert have no op_name."""
     inside = instruction.called_computations[0] if instruction.opcode == "fusion" else (instruction,)
     turning = [i for i in (*inside, instruction) if i.opcode in MOVES]
     return any(i.metadata is not None and i.metadata.op_name for i in turning)
 
 
 def is_in_main_memory(instruction: Instruction) -> bool:
-    """True if the result is in the device's main memory, not temporarily in a faster one."""
+    """True if the result is in main memory, in contrast to a faster one."""
     shape = _result(instruction)
     return shape is None or not shape.is_array or memory_space(shape) == 0
 
 
 def comes_from_argument(value: Instruction, context: Context) -> bool:
-    """True if a value is an argument of the module, possibly through views, fusions and loops that pass it on
-    unchanged.
-    """
+    """True if a value is an argument of the module, looking through views, fusions and loops that do not change it."""
     current = entered(Value(value)).instruction
     for _ in range(50):
         if current.opcode in ("bitcast", "get-tuple-element", "reshape") and current.operands:
@@ -121,7 +119,7 @@ def comes_from_argument(value: Instruction, context: Context) -> bool:
 
 
 def before_loop(element: Instruction, context: Context) -> Instruction | None:
-    """The initial value of an element of a loop's state that is loop-invariant; else None."""
+    """Returns the initial value of a loop-invariant element of loop state; None for other values."""
     if element.operands[0].opcode != "parameter":
         return None
     loop = context.graph.caller(element.computation)

@@ -22,10 +22,10 @@ _ONLY_CONVERTS = VIEWS | {"convert", "parameter"}
 
 
 def saved_by_narrowing(context: Context) -> tuple[float, int | None] | None:
-    """Seconds and bytes of the peak that a program saves if all that it computes in f64 and c128 is half as wide.
+    """Returns seconds and peak bytes saved if everything in f64 and c128 had half the width.
 
-    None on TPU, whose emulation no model prices, and where the narrow text cannot be read. Kernels, fusions and the order of
-    the schedule are those of the wide program.
+    None on TPU, where the emulation of f64 is not modeled, and if the narrow text cannot be read. Kernels, fusions and
+    schedule are kept.
     """
     if context.backend is Backend.TPU:
         return None

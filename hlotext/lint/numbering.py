@@ -28,7 +28,7 @@ _PICKING = (traits.REPEATS_ELEMENTS | traits.SLICES | {"reverse"}) - _MOVING
 
 @attrs.frozen
 class Numbered:
-    """An instruction that is computed, with the operation of its computation that computes it."""
+    """A computed instruction, and the operation that computes it."""
 
     value: Value
     writer: Instruction
@@ -40,7 +40,7 @@ class Numbered:
 
 @attrs.frozen(eq=False)
 class Numbering:
-    """The numbers of a computation's values."""
+    """Value numbering of a computation: equal values have equal numbers."""
 
     computed: dict[int, Numbered] = attrs.field(factory=dict)
     """The first instruction that computes each number."""
@@ -50,7 +50,7 @@ class Numbering:
     """The number of each instruction that stands in no fusion."""
 
     def add(self, one: Instruction, fusions: tuple[Instruction, ...], number: int) -> Value:
-        """Adds what an instruction inside these fusions computes."""
+        """Adds the value of an instruction inside these fusions."""
         value = Value(one, fusions)
         self.numbers[value] = number
         if one.opcode not in _MOVING:
@@ -59,7 +59,7 @@ class Numbering:
 
 
 class Numbers:
-    """Numbers of values; one object for all numberings that are compared."""
+    """Assigns numbers to values; numberings can be compared if they share it."""
 
     def __init__(self, module: Module, purity: Purity) -> None:
         self._equal: Mapping[Computation, Computation] = equal_computations(module)
@@ -77,11 +77,11 @@ class Numbers:
         return number
 
     def at_start(self, rounds: Rounds) -> Numbering:
-        """The values of an iteration by what they are of the state that it begins with."""
+        """Numbers the values of an iteration by the state at its start."""
         return self.numbered(rounds.body, self._state(rounds))
 
     def at_end(self, rounds: Rounds, ends: Mapping[int, Value]) -> Numbering:
-        """The values of an iteration by what they are of a state that has these values of it in slots that change."""
+        """Numbers the values of an iteration by a state that has these values in slots that change."""
         first = {
             slot: number if slot in rounds.passed else self.of(("old", slot))
             for slot, number in self._state(rounds).items()

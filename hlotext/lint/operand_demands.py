@@ -39,7 +39,7 @@ def operand_demands(
     fusions: tuple[Instruction, ...],
     known: Zeros,
 ) -> list[Demand | None]:
-    """Demand for each operand of an operation, given that for its result."""
+    """Returns the demand for each operand of an operation, given that for its result; None for all elements."""
     nothing: list[Demand | None] = [None] * len(one.operands)
     opcode, shapes = one.opcode, [array_of(operand) for operand in one.operands]
     if (
@@ -145,8 +145,9 @@ def _placed(wanted: Demand, there: Mapping[int, int], shape: Shape) -> Demand | 
 
 
 def product_places(one: Instruction) -> tuple[dict[int, int], dict[int, int]] | None:
-    """Where the dimensions of both operands of a product stand in its result, those that are not summed; None for what is no
-    product of two arrays."""
+    """Returns the positions of both operands' free and batch dimensions in a matmul's result; None for other
+    operations.
+    """
     lhs, rhs = (array_of(operand) for operand in one.operands[:2]) if len(one.operands) > 1 else (None, None)
     if lhs is None or rhs is None:
         return None

@@ -16,7 +16,9 @@ _CONSTRAINT = "sharding_constraint"
 
 
 def own_part(value: Value, context: Context) -> Instruction | None:
-    """The dynamic slice that takes a device's own part of a result, also behind elementwise work; None if there is none."""
+    """Returns the dynamic slice that takes a device's own shard of a result, looking through elementwise work; else
+    None.
+    """
     for user, number in consumers(value, _PASSING):
         one = user.instruction
         is_cut = one.opcode == "dynamic-slice" and number == 0
@@ -26,7 +28,7 @@ def own_part(value: Value, context: Context) -> Instruction | None:
 
 
 def remedy(cut: Instruction) -> str:
-    """Advice for a product that each device computes whole and of which it keeps the part that `cut` takes."""
+    """Returns advice for a matmul that each device computes as a whole and of which it keeps the part that `cut` takes."""
     if is_by_hand(cut):
         return "slice out the device's own part of the operands first, and multiply only that part"
     asked = cut.metadata.op_name.rpartition("/")[2] if cut.metadata is not None else ""

@@ -43,12 +43,12 @@ class Prices:
 
     @property
     def step(self) -> float:
-        """Seconds that the module takes."""
+        """Seconds of one run of the module."""
         return self.estimate.seconds
 
     @functools.cached_property
     def own(self) -> Mapping[Instruction, float]:
-        """Seconds of each instruction itself in all its runs, of transfers what is waited for."""
+        """Seconds of each instruction itself in all runs; for transfers only the exposed time."""
         found: dict[Instruction, float] = defaultdict(float)
         for time in self.estimate.instructions:
             found[time.instruction] += time.seconds
@@ -58,12 +58,12 @@ class Prices:
 
     @functools.cached_property
     def own_least(self) -> Mapping[Instruction, cost.LowerBound]:
-        """Lower bound on each instruction's time, for one run."""
+        """Lower bound on each instruction's time, for one execution."""
         return {time.instruction: time.least for time in self.estimate.instructions}
 
     @functools.cached_property
     def inside(self) -> Mapping[Computation, float]:
-        """Seconds of all that runs in a computation and in what it calls step by step."""
+        """Seconds of everything that runs in a computation, including what it calls."""
         found: dict[Computation, float] = defaultdict(float)
         for time in self.estimate.instructions:
             if time.instruction.computation is not None:
@@ -83,8 +83,9 @@ class Prices:
         return dict(total)
 
     def seconds(self, instruction: Instruction) -> float:
-        """Seconds of an instruction in all its runs, of loops and calls with their bodies; inside a fusion those of the whole
-        fusion."""
+        """Returns the seconds of an instruction in all runs, including called bodies; inside a fusion, those of the
+        fusion.
+        """
         caller = self.graph.caller(instruction.computation)
         if caller is not None and caller.opcode == "fusion":
             instruction = caller
@@ -94,45 +95,45 @@ class Prices:
         return found
 
     def spared(self, start: Instruction, part: float) -> float:
-        """Seconds less of waiting for a transfer if it moves a part less of its bytes."""
+        """Returns the seconds of exposed time saved if a transfer moves a fraction `part` less."""
         return min(self.own.get(start, 0.0), self.transferring(start) * part)
 
     def transferring(self, start: Instruction) -> float:
-        """Seconds of a transfer in all its runs, waited for or not."""
+        """Returns the seconds of a transfer in all runs, exposed or not."""
         return math.fsum(one.seconds for one in self.estimate.transfers if one.start is start)
 
     def reading(self, size: float) -> float:
-        """Seconds of reading or writing so many bytes; 0 where the chip has no bandwidth."""
+        """Returns the seconds to read or write `size` bytes; 0 if the chip's bandwidth is unknown."""
         bandwidth = self.chip.rates.bandwidth
         return size / bandwidth.value if bandwidth is not None else 0.0
 
     def writing(self, part: Instruction, writer: Instruction) -> float:
-        """Seconds of an operation's result: its share of one that has several results, by their bytes."""
+        """Returns the seconds of one result of an operation; if it has several, in proportion to their bytes."""
         if part is writer:
             return self.seconds(writer)
         sizes = {user: total_of(user.shape).allocated_bytes for user in writer.users}
         return self.seconds(writer) * sizes.get(part, 0) / (sum(sizes.values()) or 1)
 
     def together(self, instructions: Iterable[Instruction]) -> float:
-        """Seconds of several instructions, each once."""
+        """Returns the seconds of several instructions, each counted once."""
         return math.fsum(
             self.seconds(one) for one in set(instructions)
         )  # equal in whatever order a set gives them
 
     def runs(self, computation: Computation | None) -> int:
-        """Number of runs of a computation."""
+        """Returns the number of runs of a computation; 1 if it is unknown."""
         known = self.graph.runs.get(computation) if computation is not None else None
         return 1 if known is None else known
 
     def trips(self, loop: Instruction) -> int:
-        """Trip count of a loop."""
+        """Returns the trip count of a loop, which may be assumed (see `rounds`)."""
         home = loop.computation
         body = loop.attributes.get("body")
         around = max(1, self.runs(home))
         return max(1, self.runs(body) // around) if isinstance(body, Computation) else 1
 
     def unknown_rounds(self, instruction: Instruction | None) -> int:
-        """The product of the rounds that are taken for unknown loops around an instruction: 1 where all are known."""
+        """Returns the product of the assumed trip counts of loops around an instruction; 1 if all are known."""
         product, where = 1, instruction.computation if instruction is not None else None
         for _ in range(_DEEPEST):
             loop = self.graph.loop_around(where) if where is not None and self.rounds else None
@@ -144,7 +145,7 @@ class Prices:
 
     @functools.cached_property
     def least_step(self) -> float:
-        """Seconds of the module where loops of unknown length run once."""
+        """Seconds of the module if loops of unknown trip count run once."""
         if not self.rounds:
             return self.step
         return cost.estimate(self.estimate.module, self.chip).seconds
@@ -153,8 +154,11 @@ class Prices:
 def chip_row(
     module: Module, backend: Backend | None, chip: str = "", of_folder: Chip | None = None
 ) -> tuple[Chip, str]:
-    """The chip that is set, else that of the dump folder or the text, else the usual one of the platform; with its name and
-    where it is from. Raises ValueError for an unknown chip."""
+    """Returns the requested chip, or that of the dump folder or text, or the platform's default, with text on its
+    source.
+
+    Raises ValueError for an unknown chip.
+    """
     if chip:
         row = chip_named(chip)
         return row, row.name
@@ -172,9 +176,9 @@ def prices_of(
     trips: Mapping[str, int] | None = None,
     of_folder: Chip | None = None,
 ) -> Prices:
-    """The prices of a module on a chip, the one that `chip_row` chooses.
+    """Returns the prices of a module on the chip of `chip_row`.
 
-    Names of `trips` that are no loop's body in this module are left out. Raises ValueError for an unknown chip.
+    Names in `trips` that are not loop bodies of this module are ignored. Raises ValueError for an unknown chip.
     """
     graph = call_graph(module)
     row, name = chip_row(module, backend, chip, of_folder)

@@ -27,7 +27,7 @@ COMBINES_PADS = frozenset({"add", "maximum"})
 
 @attrs.frozen(eq=False)
 class Multiplication:
-    """One product or convolution of two arrays, perhaps a library's call."""
+    """A matmul or convolution of two arrays, possibly a library call."""
 
     dot: Instruction
     whole: Instruction
@@ -41,7 +41,7 @@ class Multiplication:
 
 @attrs.frozen(eq=False)
 class Product(Multiplication):
-    """One product of two matrices, or of batches of them."""
+    """A matmul of two matrices, possibly batched."""
 
     origins: tuple[Value, Value]
     """The operands, seen through what leaves a matrix that matrix (`SAME`)."""
@@ -53,7 +53,7 @@ class Product(Multiplication):
 
 
 def products(context: Context) -> tuple[Product, ...]:
-    """Every product of two arrays that is a `dot` or a convolution whose windows only select, in the order of the text."""
+    """Returns the matmuls, as `dot` or as convolution whose windows only select, in text order."""
     return _products(context.module)
 
 
@@ -65,7 +65,7 @@ def _products(module: Module) -> tuple[Product, ...]:
 
 
 def multiplications(context: Context) -> tuple[Multiplication, ...]:
-    """Every product and convolution of two arrays, libraries' calls too, in the order of the text."""
+    """Returns all matmuls and convolutions, including library calls, in text order."""
     graph, by_opcode = context.graph, context.census.by_opcode
     every = [dot for opcode in ("dot", "convolution") for dot in by_opcode.get(opcode, ())]
     every += [call for call in by_opcode.get("custom-call", ()) if is_product_call(call)]
@@ -79,7 +79,7 @@ def _multiplication(dot: Instruction, fusions: tuple[Instruction, ...]) -> Multi
 
 
 def fusions_of(dot: Instruction, graph: CallGraph) -> tuple[Instruction, ...] | None:
-    """The fusions that an instruction stands in, the outermost first; None if it does not run by itself in one place."""
+    """Returns the fusions around an instruction, outermost first; None if it does not run on its own in one place."""
     fusions: list[Instruction] = []
     home = dot.computation
     while home is not None and home not in graph.stepped:
@@ -105,15 +105,16 @@ def _product(dot: Instruction, graph: CallGraph) -> Product | None:
 def product_behind(
     value: Value, found: dict[tuple[Instruction, tuple[Instruction, ...]], Product]
 ) -> Product | None:
-    """The product that a value is, perhaps turned or narrowed; None for any other value."""
+    """Returns the matmul that computes a value, looking through moves and conversions; None for other values."""
     made = source(value, SAME)
     return found.get((made.instruction, made.fusions))
 
 
 def concatenated(value: Value) -> tuple[list[Value], int] | None:
-    """The arrays that a value is a concatenation of, perhaps turned or narrowed, and along which dimension; None for others.
+    """Returns the arrays of which a value is the concatenation, and the dimension; None for other values.
 
-    The TPU compiler writes it as the maximum of padded arrays, of integers as their sum.
+    Looks through moves and conversions. The TPU compiler expresses it as maximum of padded arrays, or as sum for
+    integers.
     """
     made = source(value, SAME)
     one, shape = made.instruction, made.instruction.shape
@@ -148,7 +149,7 @@ def _joins_pads(value: Value) -> bool:
 
 
 def feeds_product(value: Instruction) -> bool:
-    """True if a matmul reads a value, or what is made of it on the way to one; loops and calls are taken to have one."""
+    """True if a matmul depends on a value; loops and calls are assumed to have one."""
     pending, seen = [Value(value)], {Value(value)}
     while pending and len(seen) < _MOST_STEPS:
         for user, _ in consumers(pending.pop()):

@@ -10,11 +10,10 @@ _THROUGH = VIEWS | {"get-tuple-element"}
 
 
 def is_avoidable(rule: Rule, report: Report, context: Context) -> bool:
-    """True if a report proves that the author can avoid what it finds.
+    """True if a report proves that the author of the program can avoid what it finds.
 
-    The rule proves by dependences that the work is needless. Where the remedy is another form of an array, the array must be
-    the author's too: what a function of JAX makes for itself alone has the form that this function gives it. Where the remedy
-    trades time for memory, memory must be short: that is proved by a module that does not fit.
+    The rule must prove by dependences that the work is unnecessary. If the remedy is another form of an array, that
+    must not be internal to a JAX function. If the remedy trades time for memory, the module must exceed the memory.
     """
     proved = rule.is_proved if report.is_proved is None else report.is_proved
     if rule.is_trade and context.excess is not None:

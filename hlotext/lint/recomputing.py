@@ -19,20 +19,20 @@ UNKNOWN_MEMORY = 64 << 30
 
 
 def leaves_little(saved: int, context: Context) -> bool:
-    """True if a module that could spare these bytes does not fit into its chip's memory, or leaves little of it."""
+    """True if a module does not fit in its chip's memory, or `saved` bytes are a large part of it."""
     usable = context.prices.chip.usable_bytes(0) or UNKNOWN_MEMORY
     return context.excess is not None or saved >= MUCH_OF_CHIP * usable
 
 
 def of_body(body: Computation, context: Context) -> str:
-    """The work of a loop's body in all its iterations, in words."""
+    """Returns text on the work of a loop body in all iterations."""
     times = [time for time in context.prices.estimate.instructions if time.instruction.computation is body]
     flops = sum(time.least.flops * time.runs for time in times)
     return _words(flops, context.prices.inside.get(body, 0.0))
 
 
 def of_forward(instructions: Collection[Instruction], context: Context) -> str:
-    """The work of instructions of the forward pass, in words."""
+    """Returns text on the work of instructions of the forward pass."""
     times = [time for time in context.prices.estimate.instructions if time.instruction in instructions]
     return _words(sum(time.least.flops * time.runs for time in times), context.prices.together(instructions))
 

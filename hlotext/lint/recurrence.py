@@ -19,8 +19,10 @@ _STACKED = VIEWS | {"convert", "transpose"}
 
 
 def apart_from_state(rounds: Rounds, purity: Purity, fixed: Collection[int]) -> frozenset[Instruction]:
-    """The instructions of a body that do not depend on what earlier iterations computed, but for counters, and of what no
-    iteration changes on no other slots than `fixed`."""
+    """Returns the instructions of a loop body that do not depend on earlier iterations, except through counters.
+
+    Of loop-invariant slots, they depend on no others than `fixed`.
+    """
     counters = {
         slot
         for slot, given in enumerate(rounds.given)
@@ -52,14 +54,14 @@ def _made_of(
 
 
 def is_made_of(value: Value, known: Collection[Instruction], purity: Purity) -> bool:
-    """True if a value, possibly inside fusions, is computed from these instructions of a body alone."""
+    """True if a value, possibly inside fusions, is computed only from these instructions of a body."""
     return is_computed_from(
         value, known.__contains__, lambda one: one.opcode != "parameter" and purity.is_pure(one), _MOST_STEPS
     )
 
 
 def not_of_loops(rounds: Rounds) -> frozenset[int]:
-    """The slots that no iteration changes, but for those that another loop filled, as with what a backward pass needs."""
+    """Returns the loop-invariant slots, except those that another loop computed, such as residuals for a backward pass."""
     found = set()
     for slot in rounds.passed:
         first = given_in(rounds.loop, slot)
@@ -73,8 +75,10 @@ def _is_of_loop(one: Instruction) -> bool:
 
 
 def only_stacked(value: Value, rounds: Rounds, same: Same) -> frozenset[Instruction]:
-    """The operations that a value goes through where it goes into a stack of the loop's results alone: work on its elements
-    and rows, such as softmax or further products, with what is the same in every iteration. Empty where it goes elsewhere."""
+    """Returns the operations through which a value flows if it only flows into stacked results of the loop; else empty.
+
+    They work on its elements and rows, such as softmax or further matmuls, together with loop-invariant values.
+    """
     updates = {update for slot, update in stacks(rounds) if taken_out(rounds)[slot]}
     pending, derived, found = [value], {value}, False
     others: list[Value] = []

@@ -26,7 +26,7 @@ class RuleError(ValueError):
 
 
 class RuleMap(Mapping[str, type[Rule]]):
-    """Rules by code, in order. The module of a built-in rule is imported when the rule is asked for."""
+    """Rules by code, in order. The module of a built-in rule is imported on access."""
 
     def __init__(self, others: Iterable[type[Rule]] = ()) -> None:
         self._loaded = {rule.code: rule for rule in others}
@@ -51,12 +51,12 @@ class RuleMap(Mapping[str, type[Rule]]):
         return code in self._codes
 
     def is_default(self, code: str) -> bool:
-        """`Rule.is_default` of a rule, without importing it. Raises KeyError."""
+        """Returns `Rule.is_default` of a rule without importing it. Raises KeyError for an unknown code."""
         row = RULE_ROWS.get(code)
         return self[code].is_default if row is None else row.is_default
 
     def may_apply(self, code: str, context: Context) -> bool:
-        """False if a rule is known to find nothing in a module of this kind, without importing it."""
+        """Returns False if a rule is known to find nothing in such a module, without importing the rule."""
         row = RULE_ROWS.get(code)
         return row is None or row.may_apply(context)
 
@@ -86,17 +86,17 @@ def former_codes() -> dict[str, str]:
 
 
 def current_code(code: str) -> str:
-    """The code that a code stands for: itself, but for one of a merged rule."""
+    """Returns the current code for a code: itself, or that of the rule into which it was merged."""
     return former_codes().get(code, code)
 
 
 def past_codes() -> set[str]:
-    """Codes of earlier releases that no rule has now; `note_of` says what became of each."""
+    """Returns the codes of earlier releases that no rule has now; see `note_of`."""
     return {*former_codes(), *GONE}
 
 
 def note_of(code: str) -> str:
-    """The note on a code of an earlier release; empty for others."""
+    """Returns what became of a code of an earlier release; empty for other codes."""
     if code in GONE:
         return f"{code} is no longer a rule: {GONE[code]}"
     now = current_code(code)
@@ -143,14 +143,14 @@ _of_files: dict[Path, tuple[type[Rule], ...]] = {}
 
 
 def loaded_rule(code: str) -> type[Rule] | None:
-    """The rule with this code in the rule files loaded so far; None if there is none."""
+    """Returns the rule with this code from the rule files loaded so far; None if there is none."""
     return next((rule for rules in _of_files.values() for rule in rules if rule.code == code), None)
 
 
 def file_rules(path: Path) -> tuple[type[Rule], ...]:
-    """The rule classes of a Python file, which is executed the first time.
+    """Returns the rule classes of a Python file, which is executed on the first call.
 
-    Raises RuleError for a file that cannot be executed or holds no rule, and for a code that does not begin with Z.
+    Raises RuleError for a file that cannot be executed or has no rule, and for a code that does not begin with Z.
     """
     place = path.resolve()
     if place in _of_files:

@@ -33,11 +33,11 @@ from hlotext.verify import verify
 
 
 class RepairError(ValueError):
-    """The repair does not fit this text; the message says why."""
+    """Raised if a repair does not fit the text. The message has the reason."""
 
 
 class Copy:
-    """A copy of a module that repairs are made in."""
+    """A copy of a module in which repairs are made."""
 
     def __init__(self, module: Module) -> None:
         self.module = module.clone()
@@ -48,7 +48,7 @@ class Copy:
         """Numbers of parameters of the entry that are donated, with the result that takes the place of each."""
 
     def of(self, instruction: Instruction) -> Instruction:
-        """The copy of an instruction. Raises RepairError if an earlier repair took it away."""
+        """Returns the copy of an instruction. Raises RepairError if an earlier repair removed it."""
         found = self._copies.get(instruction)
         if found is None or found.computation is None:
             raise RepairError(f"{instruction.name} was changed by another part of the repair")
@@ -57,7 +57,7 @@ class Copy:
 
 @singledispatch
 def made(repair: Repair, copy: Copy) -> str:
-    """Makes the edit in a copy; says what was done. Raises RepairError, EditError."""
+    """Makes a repair in a copy and returns what was done. Raises RepairError and EditError."""
     raise NotImplementedError(type(repair).__name__)
 
 
@@ -163,7 +163,10 @@ def _(repair: StoreInOrder, copy: Copy) -> str:
 
 
 def tried(repairs: Iterable[Repair], context: Context) -> RepairOutcome:
-    """Time and peak before and after some repairs, which are made together in one copy of the module."""
+    """Makes repairs together in a copy of the module and returns time and peak memory before and after.
+
+    A repair that fails gives an outcome with the reason.
+    """
     before = context.prices.step, context.peak
     try:
         found = _outcome(repairs, context)
@@ -187,7 +190,7 @@ def _joined(repairs: Iterable[Repair]) -> list[Repair]:
 
 
 def applied(repairs: Iterable[Repair], module: Module) -> tuple[Copy, list[str]]:
-    """A copy of a module with these repairs, and what was done. Raises RepairError, EditError."""
+    """Returns a copy of a module with these repairs, and what was done. Raises RepairError and EditError."""
     copy = Copy(module)
     with copy.module.transaction():
         return copy, [made(repair, copy) for repair in _joined(repairs)]

@@ -10,16 +10,16 @@ from hlotext.ir.nodes.instruction import Instruction
 
 
 class Repair:
-    """An edit of a program's text that takes a finding away."""
+    """An edit of a program's text that removes a finding."""
 
     def joined(self, other: Repair) -> Repair | None:
-        """Both as one edit, where they have to be made together; None if they are independent."""
+        """Returns both as one edit if they must be made together; None if they are independent."""
         return None
 
 
 @attrs.frozen
 class Donate(Repair):
-    """Arguments are donated."""
+    """Donates arguments."""
 
     results: Mapping[int, tuple[int, ...]]
     """By the parameter's number the index of the result that takes its place."""
@@ -27,7 +27,7 @@ class Donate(Repair):
 
 @attrs.frozen
 class Hoist(Repair):
-    """Instructions of a loop's body are computed once, before the loop."""
+    """Moves instructions of a loop body before the loop."""
 
     loop: Instruction
     group: frozenset[Instruction]
@@ -40,7 +40,7 @@ class Hoist(Repair):
 
 @attrs.frozen
 class SumOnce(Repair):
-    """All-reduces in a loop's body are made once, after the loop, of what was added up."""
+    """Replaces all-reduces in a loop body by one after the loop, of the accumulated values."""
 
     loop: Instruction
     slots: Mapping[Instruction, tuple[int, ...]]
@@ -54,7 +54,7 @@ class SumOnce(Repair):
 
 @attrs.frozen
 class Reuse(Repair):
-    """Values are used again instead of being computed a second time."""
+    """Reuses values in place of computing them again."""
 
     pairs: tuple[tuple[Instruction, Instruction], ...]
     """Each repetition with the original, of one computation."""
@@ -62,6 +62,6 @@ class Reuse(Repair):
 
 @attrs.frozen
 class StoreInOrder(Repair):
-    """An argument is passed in with the order of dimensions into which the program copies it."""
+    """Passes an argument in the dimension order into which the program copies it."""
 
     copied: Instruction

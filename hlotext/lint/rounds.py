@@ -47,7 +47,7 @@ class Rounds:
     """The slots that every round gives on as it got them."""
 
     def slot_of(self, value: Instruction) -> int | None:
-        """The slot whose value an instruction of the body is, through what only copies it; None for any other value."""
+        """Returns the slot whose value an instruction of the body is, looking through copies; None for any other value."""
         value = unmoved(value)
         if (
             value.opcode != "get-tuple-element"
@@ -59,7 +59,7 @@ class Rounds:
         return index if isinstance(index, int) and index < len(self.given) else None
 
     def before(self, slot: int) -> Instruction | None:
-        """The initial value of a slot; None if the state is not a tuple in view."""
+        """Returns the initial value of a slot; None if the initial state is not a visible tuple."""
         run = in_calls(self.loop)
         first = run.operands[0] if run.operands else None
         while first is not None and first.opcode in ("copy", "opt-barrier") and first.operands:
@@ -70,7 +70,7 @@ class Rounds:
 
 
 def unmoved(value: Instruction) -> Instruction:
-    """The source of a value, looking through copies."""
+    """Returns the source of a value, looking through copies."""
     found = value
     for one in moves(value):
         found = one
@@ -78,7 +78,7 @@ def unmoved(value: Instruction) -> Instruction:
 
 
 def moves(value: Instruction) -> Iterator[Instruction]:
-    """A value, what it is a copy of, and so on to its source."""
+    """Yields a value, the value of which it is a copy, and so on up to its source."""
     yield value
     for _ in range(_MOST_STEPS):
         if value.opcode not in _SAME or not value.operands:
@@ -88,7 +88,7 @@ def moves(value: Instruction) -> Iterator[Instruction]:
 
 
 def in_calls(loop: Instruction) -> Instruction:
-    """The call that does nothing but run a loop, as the CPU compiler makes of small ones; else the loop."""
+    """Returns the call that only runs a loop, as the CPU compiler makes for small ones; else the loop."""
     found = loop
     while found.is_root and found.computation is not None:
         callers = found.computation.callers
@@ -99,7 +99,7 @@ def in_calls(loop: Instruction) -> Instruction:
 
 
 def rounds_of(loop: Instruction) -> Rounds | None:
-    """The rounds of a while; None if its state is not a tuple, or is not given on as one."""
+    """Returns the rounds of a while loop; None if its state is not a tuple, or the root is not one."""
     body = loop.attributes.get("body")
     if not isinstance(body, Computation) or not len(body) or body.root.opcode != "tuple":
         return None
@@ -116,7 +116,7 @@ def rounds_of(loop: Instruction) -> Rounds | None:
 
 
 def stepped_rounds(context: Context) -> Iterator[Rounds]:
-    """The loops of a module that steps run, but for those of JAX's own functions, which users cannot change."""
+    """Yields the loops of a module's step, except those of JAX functions, which users cannot change."""
     for loop, _ in context.graph.loops():
         rounds = rounds_of(loop)
         if rounds is not None and rounds.body in context.graph.stepped and not is_librarys(loop):
@@ -128,13 +128,13 @@ def _is_state(value: Instruction, body: Computation) -> bool:
 
 
 class Purity:
-    """Pure computations: deterministic and without side effects."""
+    """Determines pure computations: deterministic and without side effects."""
 
     def __init__(self) -> None:
         self._known: dict[Computation, bool] = {}
 
     def is_pure(self, instruction: Instruction) -> bool:
-        """True if an instruction does, with all that it calls."""
+        """Returns True if an instruction is pure, including everything that it calls."""
         opcode = instruction.opcode
         if opcode in _IMPURE:
             return False
@@ -168,9 +168,9 @@ class Same:
 
 
 def same_in_rounds(rounds: Rounds, purity: Purity) -> Same:
-    """The values of a body computed only from invariant slots, constants, and pure operations on these.
+    """Returns the values of a body computed only from loop-invariant slots, constants, and pure operations on these.
 
-    Of a product of joined matrices, which XLA makes of two that share an operand (`dot_merger.cc`), one half may be.
+    Of a matmul that XLA merged from two with a common operand (`dot_merger.cc`), one half may be invariant.
     """
     whole: set[Instruction] = set()
     parts: dict[Instruction, tuple[Range, ...]] = {}
@@ -258,7 +258,7 @@ def _ranges(
 
 
 def places_of(one: Instruction) -> Sequence[int] | None:
-    """Where each dimension of an operand stands in the result; None if sizes are joined or split."""
+    """Returns the position of each operand dimension in the result; None if dimensions are merged or split."""
     source, shape = one.operands[0].shape, one.shape
     if source is None or shape is None or not source.is_array:
         return None
@@ -328,5 +328,5 @@ def communicates(instruction: Instruction) -> bool:
 
 
 def behind(value: Instruction) -> Value:
-    """The producer of a value, also inside fusions."""
+    """Returns the producer of a value, also inside fusions."""
     return entered(Value(value))

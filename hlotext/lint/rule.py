@@ -279,12 +279,12 @@ def make_context(
 
 @fact
 def told(module: Module) -> memory.Assignment | None:
-    """The buffer assignment on the platform that the text implies."""
+    """Returns the buffer assignment on the platform that the text implies; None if it cannot be computed."""
     return assigned(module, None)
 
 
 def assigned(module: Module, backend: Backend | None) -> memory.Assignment | None:
-    """The same on a platform; None if the text does not tell. Without places in fast memory, for which no rule asks."""
+    """Returns the buffer assignment on a platform, without placement in fast memory; None if it cannot be computed."""
     try:
         return memory.assign(module, backend, places_fast_memory=False)
     except memory.MemoryModelError:
@@ -435,7 +435,7 @@ class Rule:
 
 @attrs.frozen
 class RuleCode(Code):
-    """The code of a rule, whose page may come from another package."""
+    """The code of a rule, whose page may be in another package."""
 
     rule: type[Rule] | None = None
 

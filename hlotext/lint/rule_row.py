@@ -16,7 +16,7 @@ def _words(text: str) -> frozenset[str]:
 
 @attrs.frozen
 class RuleNeeds:
-    """Conditions without which a rule finds nothing, as its class has them (see `Rule`)."""
+    """Conditions without which a rule finds nothing (see `Rule`)."""
 
     needs_optimized: bool = False
     needs_schedule: bool = False
@@ -28,7 +28,7 @@ class RuleNeeds:
     """Opcodes, separated in the same way."""
 
     def unmet(self, context: Context) -> str | None:
-        """The first condition that a module does not meet, in words; None if it meets all."""
+        """Returns the first condition that a module does not meet, as text; None if it meets all."""
         module, backend = context.module, context.backend
         if self.backends and (backend is None or backend.value not in self.backends):
             meant, its = " and ".join(sorted(self.backends)), backend.value if backend else "unknown"
@@ -48,7 +48,7 @@ class RuleNeeds:
 
 @attrs.frozen
 class RuleRow:
-    """A built-in rule, without importing it."""
+    """Description of a built-in rule that is not imported."""
 
     module: str
     """Name of its file in `hlotext/lint/rules/`, without suffix."""
@@ -60,7 +60,7 @@ class RuleRow:
     """Sets of conditions of which one must hold, one for each part of a merged rule; empty for none."""
 
     def may_apply(self, context: Context) -> bool:
-        """False if the rule finds nothing in a module of this kind, so that it need not be imported."""
+        """Returns False if the rule finds nothing in such a module, so that it need not be imported."""
         try:
             return not self.needs or any(needs.unmet(context) is None for needs in self.needs)
         except Exception:  # of an ill-formed module the rule itself fails, and is reported

@@ -16,7 +16,7 @@ _DEEPEST = 12
 
 @attrs.frozen
 class Selector:
-    """A matrix that has one element that is not zero in each row."""
+    """A matrix with one nonzero element in each row."""
 
     classes: int
     """Elements of a row."""
@@ -25,7 +25,9 @@ class Selector:
 
 
 def selector(value: Value, deepest: int = _DEEPEST) -> Selector | None:
-    """The selection that a value makes: `indices == iota`, or a product, conversion or select against zero of such."""
+    """Returns the selection that a value makes: `indices == iota`, or a product, conversion or masking of one; else
+    None.
+    """
     made = source(value, _SAME)
     if deepest and (first := before_loops(made)) != made:
         return selector(first, deepest - 1)
@@ -97,7 +99,7 @@ def is_zero(value: Value) -> bool:
 
 
 def written(value: Value) -> Instruction | None:
-    """The instruction that writes a value to memory, where it is not made inside of the fusion that reads it."""
+    """Returns the instruction that writes a value to memory; None if it is computed inside the fusion that reads it."""
     while value.fusions and value.instruction.opcode in _SAME | {"parameter"}:
         one = value.instruction
         if one.opcode == "parameter":
@@ -120,8 +122,11 @@ def written(value: Value) -> Instruction | None:
 
 
 def writers(value: Value) -> list[Instruction]:
-    """The instructions that write a matrix to memory on its way from what it is made of, also slice by slice in loops: all of
-    them end with its last reader."""
+    """Returns the instructions that write a matrix, or the values it is computed from, to memory, including slices in
+    loops.
+
+    All of them become dead with its last reader.
+    """
     reader = value.fusions[:1]
     found: dict[Instruction, None] = {}
     for _ in range(_MOST_STEPS):

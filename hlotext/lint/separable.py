@@ -21,7 +21,7 @@ Term = tuple[Instruction, ...]
 
 @attrs.frozen(eq=False)
 class Separable:
-    """A sum whose terms are products of a factor without some of the result's dimensions and one without others."""
+    """A sum of products whose factors each lack some of the result's dimensions."""
 
     reduce: Instruction
     work: frozenset[Instruction]
@@ -41,14 +41,14 @@ class Separable:
 
     @property
     def flops(self) -> int:
-        """Operations of the matrix products; of factors that are summed apart, those of the sums."""
+        """FLOPs of the equivalent matmuls; if factors are summed separately, those of the sums."""
         if self.is_apart:
             return 2 * self.cross * self.batch * self.summed * (self.rows + self.columns)
         return 2 * self.cross * self.batch * self.rows * self.columns * self.summed
 
 
 def separable_sums(body: Computation) -> Iterator[Separable]:
-    """The sums of a computation that are such."""
+    """Yields the separable sums of a computation."""
     order = [one for one in operands_first(body) if one.opcode not in ("parameter", "constant")]
     for one in order:
         if one.opcode == "reduce" and len(one.operands) == 2 and adds(one.attributes.get("to_apply")):

@@ -23,7 +23,9 @@ _PASSING = VIEWS | {"slice"}
 
 
 def shift_remedy(one: Communication, usual: str) -> str:
-    """Advice for an exchange: for a shift how to write it, else the usual one, to which a concatenation adds."""
+    """Returns advice for a collective: for a shift how to write it, else the usual advice, extended for a
+    concatenation.
+    """
     metadata = one.instruction.metadata or one.start.metadata
     path = metadata.op_name.split("/") if metadata is not None else []
     if "jit(_roll_dynamic)" in path:

@@ -16,13 +16,13 @@ SMALL = 8
 
 
 def given_in(loop: Instruction, slot: int) -> Instruction | None:
-    """The initial value of a slot; None if the state is not a tuple in view."""
+    """Returns the initial value of a slot; None if the initial state is not a visible tuple."""
     state = source(Value(in_calls(loop).operands[0]), VIEWS).instruction
     return state.operands[slot] if state.opcode == "tuple" and slot < len(state.operands) else None
 
 
 def taken_out(rounds: Rounds) -> list[list[Instruction]]:
-    """By slot the elements that are its final value."""
+    """Returns the get-tuple-elements of a loop's result for each slot."""
     found: list[list[Instruction]] = [[] for _ in rounds.given]
     for one in in_calls(rounds.loop).users:
         slot = one.attributes.get("index")
@@ -32,7 +32,9 @@ def taken_out(rounds: Rounds) -> list[list[Instruction]]:
 
 
 def written_at(value: Instruction) -> list[object]:
-    """The writers of an array, for `Context.saved_peak`: also a fusion of several results, or one beside the rest."""
+    """Returns the writers of an array for `Context.saved_peak`, including a fusion with several results or an
+    asynchronous one.
+    """
     made = source(Value(value), VIEWS)
     written = unmoved(value)
     return [
@@ -44,7 +46,7 @@ def written_at(value: Instruction) -> list[object]:
 
 
 def before_loops(value: Value) -> Value:
-    """The initial value of a slot that no iteration changes, out of as many loops as there are; else the value itself."""
+    """Returns the initial value of a slot that no iteration changes, out of nested loops; else the value itself."""
     for _ in range(_MOST_LOOPS):
         made = source(value, VIEWS)
         first = _unchanged_in_loop(made.instruction) if not made.fusions else None
@@ -77,7 +79,9 @@ _MOST_LOOPS = 8
 
 
 def memory_of(rounds: Rounds, slot: int) -> list[object]:
-    """The writers of a slot's memory, likewise: before the loop, in each iteration, and the loop itself."""
+    """Returns the writers of a slot's memory for `Context.saved_peak`: before the loop, in iterations, and the loop
+    itself.
+    """
     bodies = [parameter for callee in rounds.loop.called_computations for parameter in callee.parameters]
     first = given_in(rounds.loop, slot)
     places = written_at(rounds.given[slot])
@@ -87,7 +91,7 @@ def memory_of(rounds: Rounds, slot: int) -> list[object]:
 
 
 def stacks(rounds: Rounds, times: int = SMALL) -> Iterator[tuple[int, Instruction]]:
-    """The slots into which each iteration only writes a slice, with what writes it."""
+    """Yields the slots into which each iteration only writes a slice, with the written value."""
     for slot, writer in stack_writers(rounds, times):
         yield slot, writer.instruction.operands[1]
 
@@ -95,10 +99,7 @@ def stacks(rounds: Rounds, times: int = SMALL) -> Iterator[tuple[int, Instructio
 def stack_writers(
     rounds: Rounds, times: int = SMALL, may_read: Callable[[Value, Value], bool] | None = None
 ) -> Iterator[tuple[int, Value]]:
-    """The slots into which each iteration only writes a slice, with the dynamic-update-slices.
-
-    `may_read` says of a user of such a slot, and of the writer, whether the slot counts in spite of it.
-    """
+    """Yields the slots into which each iteration only writes a slice, with the dynamic-update-slice."""
     for slot, given in enumerate(rounds.given):
         if slot in rounds.passed:
             continue
@@ -142,12 +143,12 @@ _ELSE = 2
 
 
 def backward_loops(context: Context) -> list[Instruction]:
-    """The loops of a backward pass."""
+    """Returns the loops of a backward pass."""
     return [loop for loop in context.census.by_opcode.get("while", ()) if is_backward(loop)]
 
 
 def handed_to(loop: Instruction) -> list[Instruction]:
-    """The initial values of a loop, seen through views; empty for one that computes what it needs again."""
+    """Returns the initial values of a loop, looking through views; empty if it recomputes what it needs."""
     state = source(Value(in_calls(loop).operands[0]), VIEWS).instruction
     if state.opcode != "tuple" or any(map(is_computed_again, loop.attributes["body"])):
         return []

@@ -34,7 +34,7 @@ _PASSING = VIEWS | traits.COPY_HALVES
 
 @attrs.frozen
 class Origin:
-    """The small arrays that a large one is computed from."""
+    """The small arrays from which a large one is computed."""
 
     computed: tuple[Instruction, ...]
     """The operations in between."""
@@ -42,12 +42,12 @@ class Origin:
 
 
 def without_scores(backend: Backend | None) -> str:
-    """Attention that never writes all of its scores, in words."""
+    """Returns text that names an attention which never writes all scores."""
     return _FUSED.get(backend, _IN_BLOCKS) if backend is not None else _IN_BLOCKS
 
 
 def are_of_attention(origins: Iterable[Origin]) -> bool:
-    """True if arrays may be the scores of attention and their exponentials: a batched matmul computes them."""
+    """True if arrays may be attention scores and their exponentials: a batched matmul computes them."""
     parts = [part for origin in origins for one in origin.computed for part in parts_of(one)]
     return any(part.opcode == "exponential" for part in parts) and any(
         is_product_call(part) or (part.opcode in traits.DOTS and part.attributes.get("lhs_batch_dims"))
@@ -58,9 +58,9 @@ def are_of_attention(origins: Iterable[Origin]) -> bool:
 def small_origin(
     made: Instruction, size: int, context: Context, *, through_samplers: bool = False
 ) -> Origin | None:
-    """The origin of an array of so many bytes; None if that is not much smaller, or may be other state.
+    """Returns the origin of an array of `size` bytes; None if it is not much smaller, or may be changed meanwhile.
 
-    With `through_samplers`, random numbers come from their key, and what iterations of other loops change is a given.
+    With `through_samplers`, random numbers originate in their key, and state changed by other loops counts as given.
     """
     most = size // _SMALLER
     computed: dict[Instruction, None] = {}

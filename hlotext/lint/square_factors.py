@@ -18,7 +18,7 @@ _FACTORS = {2: ("left", -1), 3: ("right", -2)}
 
 
 def square_factors(context: Context, asked: Mapping[Instruction, Asked]) -> Iterator[Report]:
-    """Reports singular value decompositions with square factors of which no more is used than a reduced one has."""
+    """Yields reports on singular value decompositions with square factors of which only the reduced part is used."""
     for call in context.census.by_opcode.get("custom-call", ()):
         shapes = call.shape.tuple_shapes if call.shape is not None and call.shape.is_tuple else ()
         target = str(call.attributes.get("custom_call_target", ""))

@@ -14,10 +14,10 @@ _KEY_AND_PLACE = 2
 
 
 def of_keys_alone(sort: Instruction, context: Context) -> Report | None:
-    """The report on a sort of one array whose second one, the positions, no operation reads afterwards.
+    """Reports a sort of one array whose second operand, the positions, is not used afterwards; None for other sorts.
 
-    XLA makes every stable sort so where the device has none (`StableSortExpander`). Where nothing else is sorted along,
-    equal keys may change places.
+    XLA makes every stable sort such a sort if the device has none (`StableSortExpander`). If no other array is sorted
+    along, equal keys may be exchanged.
     """
     if sort.opcode != "sort" or len(sort.operands) != _KEY_AND_PLACE or sort.is_root:
         return None

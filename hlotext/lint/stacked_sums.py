@@ -19,10 +19,11 @@ _MOST_STEPS = 50
 
 
 def accumulated_stacks(one: Communication, inner: Rounds, outer: Rounds, same: Same) -> list[Instruction]:
-    """The results of a collective in the inner loop that are only stacked, where the outer loop only adds up the stacks.
+    """Returns results of a collective in the inner loop that are only stacked, if the outer loop only adds up the
+    stacks.
 
-    So does the backward pass of a scan over layers with the gradients of each layer, in a scan over microbatches. A stack is
-    linear in what is written to it: its slices lie at places that the inner loop's counter determines, in zeros.
+    As in the backward pass of a scan over layers, in a scan over microbatches. A stack is linear in the values written
+    to it, since its slices are at positions determined by the inner loop's counter, in zeros.
     """
     whole = in_calls(inner.loop)
     if any(user.opcode != "get-tuple-element" for user in whole.users) or whole.is_root:

@@ -39,7 +39,9 @@ _EVERYTHING = ThunkSettings(
 
 
 def thunks_of(context: Context) -> thunks.Thunks | None:
-    """The thunks of a scheduled GPU module, before command buffers; None of other modules, and where they cannot be told."""
+    """Returns the thunks of a scheduled GPU module before command buffers; None for other modules, or if they are
+    unknown.
+    """
     if context.backend is not Backend.GPU or not context.module.is_scheduled:
         return None
     return _predicted(context.module)
@@ -54,17 +56,17 @@ def _predicted(module: Module) -> thunks.Thunks | None:
 
 
 def as_by_default(context: Context) -> thunks.Thunks | None:
-    """The same with the command buffers of XLA's default options."""
+    """Returns the thunks with command buffers of XLA's default options; None as `thunks_of`."""
     found = thunks_of(context)
     return found.with_command_buffers(_DEFAULTS) if found is not None else None
 
 
 def if_all_were_captured(context: Context) -> thunks.Thunks | None:
-    """The same with everything captured that can be, whatever the options say."""
+    """Returns the thunks with command buffers around everything that can be captured; None as `thunks_of`."""
     found = thunks_of(context)
     return found.with_command_buffers(_EVERYTHING) if found is not None else None
 
 
 def bodies(loop: thunks.Thunk) -> tuple[thunks.Thunk, ...]:
-    """The thunks of a round of a loop."""
+    """Returns the thunks of a loop body."""
     return next((inner for label, inner in loop.children if label == "body"), ())

@@ -30,7 +30,7 @@ _LEAVING = (ast.Return, ast.Continue, ast.Break, ast.Raise)
 
 @attrs.frozen
 class Stop:
-    """Where a rule has done with one candidate."""
+    """The condition at which a rule rejected a candidate."""
 
     candidate: str
     """The name of the instruction; empty for what is about the whole module."""
@@ -50,7 +50,7 @@ class _Ended:
 
 
 def stops(rule: Rule, context: Context) -> list[Stop]:
-    """Where the candidates of a rule stop, the nearest first; those that it reports are left out."""
+    """Returns where a rule rejected candidates, the nearest first, without those that it reports."""
     ended = sorted(_ended(rule, context), key=lambda one: one.progress, reverse=True)[:_MOST_TOLD]
     return [Stop(one.candidate, one.condition.sentence(), one.progress) for one in ended]
 

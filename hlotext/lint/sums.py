@@ -25,15 +25,16 @@ def adds(reducer: object) -> bool:
 
 
 def takes_most(reducer: object) -> bool:
-    """True if a reducer takes the maximum."""
+    """True if a reducer is a maximum."""
     return isinstance(reducer, Computation) and len(reducer) > 0 and reducer.root.opcode == "maximum"
 
 
 def accumulated(one: Communication, rounds: Rounds, same: Same) -> dict[Value, list[int]]:
-    """The results of a collective that are only added to slots of a loop's state which nothing else reads, with the slots.
+    """Returns the results of a collective that are only added to slots of loop state that nothing else reads, with the
+    slots.
 
-    Compilers join collectives, as those of gradients with that of the loss: each result, and each slice where only slices
-    are used, counts for itself.
+    Compilers combine collectives, such as those of gradients with that of the loss, so each result is judged by itself,
+    or each slice if only slices are used.
     """
     found: dict[Value, list[int]] = {}
     for result in results(one):
@@ -47,7 +48,7 @@ def accumulated(one: Communication, rounds: Rounds, same: Same) -> dict[Value, l
 
 
 def slots_added_to(value: Value, rounds: Rounds, same: Same) -> list[int]:
-    """The slots that a value is added to; empty if anything else is done with it, or anything else reads the slots."""
+    """Returns the slots to which a value is added; empty if it, or one of the slots, has other uses."""
     found: list[int] = []
     for user, number in linear_users(value, same):
         if user.instruction.opcode != "add":
@@ -60,7 +61,9 @@ def slots_added_to(value: Value, rounds: Rounds, same: Same) -> list[int]:
 
 
 def linear_users(value: Value, same: Same) -> list[tuple[Value, int]]:
-    """The users of a value with operand numbers, through operations that are linear in it; empty if there are too many."""
+    """Returns the users of a value with operand numbers, looking through linear operations; empty if there are too
+    many.
+    """
     found: list[tuple[Value, int]] = []
     pending, seen = [value], 0
     while pending:
@@ -81,7 +84,7 @@ def linear_users(value: Value, same: Same) -> list[tuple[Value, int]]:
 
 
 def users_of(value: Value, through: Collection[str]) -> Iterator[tuple[Value, int]]:
-    """The users of a value with operand numbers, those of what is fetched into fast memory in its place included."""
+    """Yields the users of a value with operand numbers, including users of copies in fast memory."""
     pending, seen = [value], {value}
     while pending:
         for user, number in consumers(pending.pop(), through):

@@ -20,7 +20,7 @@ ATTRIBUTE = "hlotext_ignore"
 
 
 def is_suppressed(code: str, instruction: Instruction | None, source: Source | None, offset: int) -> bool:
-    """True if the text asks not to hear of a code, at an instruction or at the line around an offset."""
+    """True if the text suppresses a code, for an instruction or for the line around an offset."""
     if instruction is not None:
         codes = instruction.frontend_attributes.get(ATTRIBUTE)
         if codes is not None and _names(codes, code):
@@ -35,7 +35,7 @@ def is_suppressed(code: str, instruction: Instruction | None, source: Source | N
 
 
 def notes_on_comments(source: Source, known: Collection[str]) -> Iterator[str]:
-    """A sentence for each comment that hides nothing, since it is misspelled or names a code that no rule of these has."""
+    """Yields a sentence for each comment without effect, because it is misspelled or names an unknown code."""
     if "//" not in source.text:
         return
     for match in _INTENDED.finditer(source.text):

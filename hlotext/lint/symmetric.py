@@ -20,9 +20,9 @@ _Form = tuple[int, Any]
 
 
 def is_symmetric(matrix: Value) -> bool:
-    """True if a square matrix equals its transpose, whatever its arguments are; False if that is unknown.
+    """True if a square matrix equals its transpose for all arguments; False if that is unknown.
 
-    Such are distances of rows, `a.T @ a`, what is computed from them element by element, and a diagonal that is added.
+    Such as pairwise distances of rows, `a.T @ a`, elementwise functions of these, and added diagonals.
     """
     shape = entered(matrix).instruction.shape
     if shape is None or not shape.is_array or shape.rank != 2 or shape.dimensions[0] != shape.dimensions[1]:

@@ -30,7 +30,7 @@ _MOST_SLICES = 1000
 
 @attrs.frozen(eq=False)
 class TakenApart:
-    """An array of which every slice comes back in another of its size, some of them changed in a small part."""
+    """An array whose slices are all replaced by others of the same size, some with a small change."""
 
     joined: Instruction
     """The instruction that writes the slices side by side again."""
@@ -45,7 +45,7 @@ class TakenApart:
 
 
 def taken_apart(context: Context) -> tuple[TakenApart, ...]:
-    """The arrays that steps of a module take apart and put together again."""
+    """Returns the arrays that a module takes apart and joins again."""
     return _taken_apart(context.module)
 
 
@@ -76,8 +76,10 @@ def is_base(one: Instruction, user: Instruction) -> bool:
 
 
 def written_in_turn(one: Instruction) -> tuple[list[Value], tuple[Instruction, ...]]:
-    """The slices that are written to an array one after the other, at known places of one dimension, and the operations
-    that write them; empty if they do not fill the array. So the TPU compiler stacks large arrays since 2026."""
+    """Returns the slices that are written to an array at constant offsets of one dimension, and the writers.
+
+    Empty if they do not fill the array. The TPU compiler stacks large arrays this way since 2026.
+    """
     shape = one.shape
     parts: dict[int, Value] = {}
     writers: list[Instruction] = []
@@ -119,7 +121,9 @@ def _constant(value: Value) -> int | None:
 def updates_of(
     context: Context, *, with_moved: bool = False, with_aliased: bool = False
 ) -> tuple[Update, ...]:
-    """The results that are new values of arguments, also of arrays that are taken apart and joined again (see `updates`)."""
+    """Returns the results that are new values of arguments, including arrays taken apart and joined again (see
+    `updates`).
+    """
     return _updates(context.module, with_moved, with_aliased)
 
 
@@ -130,7 +134,7 @@ def _updates(module: Module, with_moved: bool, with_aliased: bool) -> tuple[Upda
 
 
 def is_small_update(one: Instruction) -> bool:
-    """True for a dynamic-update-slice or a scatter of so little that it should be written in place."""
+    """True for a dynamic-update-slice or scatter whose update is so small that it should be made in place."""
     update = one.operands[-1 if one.opcode == "scatter" else 1]
     return _SMALL * size_of(update.shape) <= size_of(one.shape)
 

@@ -15,13 +15,13 @@ _BACKWARD = "transpose(jvp"
 
 
 def aliased(context: Context) -> list[Instruction]:
-    """The arguments that the header says a result is written over."""
+    """Returns the arguments whose buffers the header aliases with results."""
     numbers = {alias.parameter_number for alias in aliases_of(context.module)}
     return [parameter for parameter in context.arguments if parameter.parameter_number in numbers]
 
 
 def state_of(context: Context) -> set[Instruction]:
-    """The arrays that a step updates, or is given for good."""
+    """Returns the arrays that a step updates, or that are donated."""
     state = {
         *aliased(context),
         *(parameter for parameter, _ in donors(context)),
@@ -31,19 +31,19 @@ def state_of(context: Context) -> set[Instruction]:
 
 
 def is_backward(instruction: Instruction) -> bool:
-    """True for what is computed in a backward pass."""
+    """True if an instruction belongs to a backward pass."""
     metadata = instruction.metadata
     return metadata is not None and _BACKWARD in metadata.op_name
 
 
 def is_forward(instruction: Instruction) -> bool:
-    """True for what the forward pass of a derivative computes, for the first time."""
+    """True if an instruction belongs to the forward pass of a derivative and is not a recomputation."""
     name = instruction.metadata.op_name if instruction.metadata is not None else ""
     return "jvp(" in name and _BACKWARD not in name and not is_computed_again(instruction)
 
 
 def has_backward_pass(context: Context) -> bool:
-    """True if gradients are computed, as far as the text tells where its operations come from."""
+    """True if gradients are computed, as far as op_names show."""
     return _has_backward_pass(context.module)
 
 

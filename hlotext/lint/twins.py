@@ -23,7 +23,7 @@ _MOST_LOOPS = 64
 
 @attrs.frozen(eq=False)
 class Twin:
-    """A loop all of whose results that are used another loop has as well."""
+    """A loop whose used results are also results of another loop."""
 
     loop: Instruction
     other: Instruction
@@ -32,7 +32,7 @@ class Twin:
 
 
 def twins(context: Context) -> Iterator[Twin]:
-    """The loops of a module that repeat others."""
+    """Yields the loops of a module that repeat others."""
     by_home: dict[Computation, list[Rounds]] = {}
     for loop, count in context.graph.loops():
         if loop.computation in context.graph.stepped and count is not None and count > 1:

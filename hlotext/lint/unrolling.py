@@ -17,8 +17,9 @@ _MOST_VALUES = 300
 
 
 def alternates(copies: Sequence[Instruction], rounds: Rounds) -> bool:
-    """True if two iterations together need no copy: arrays are swapped, or new values overwrite old ones that the
-    second iteration may overwrite. A copy of an old value is for what still reads it.
+    """True if two iterations together need no copy: arrays are swapped, or new values overwrite dead old ones.
+
+    A copy of an old value is for an operation that still reads it.
     """
     return _are_swapped(rounds) or all(
         rounds.slot_of(operand) is None for copy in copies for operand in copy.operands
@@ -50,11 +51,11 @@ def longest_chain(rounds: Rounds) -> int:
 
 
 def keeps_copies(copies: Sequence[Instruction], rounds: Rounds, context: Context) -> bool:
-    """True if the copies stay in a longer body: it is already one, or the compiler fuses both iterations, so that the
-    result of the second still reads the state before the first.
+    """True if copies remain in a body unrolled twice: it already is, or the compiler fuses both iterations.
 
-    The CPU compiler does the latter where one fusion makes new state from old with nothing written between, for no other
-    reader: that takes more time than two iterations apart.
+    Then the result of the second still reads the state before the first. The CPU compiler does so if one fusion
+    computes new state from old with nothing written in between, for no other reader; this takes more time than two
+    separate iterations.
     """
     if _are_swapped(rounds):  # what one iteration does is not done yet as often as they need
         return False
@@ -75,14 +76,14 @@ def keeps_copies(copies: Sequence[Instruction], rounds: Rounds, context: Context
 
 
 def joins_parts(copies: Sequence[Instruction], rounds: Rounds) -> bool:
-    """True if new state is joined from parts, which the GPU compiler makes once for each reader of a longer body."""
+    """True if new state is a concatenation, which the GPU compiler duplicates for each reader in a longer body."""
     return any(
         entered(Value(value)).instruction.opcode == "concatenate" for value in _written(copies, rounds)
     )
 
 
 def is_stacked(copy: Instruction) -> bool:
-    """True if the copied state is stacked too, as a scan does for the backward pass, so that it outlives the iteration."""
+    """True if the copied state is also stacked, as scan does for the backward pass, so that it outlives the iteration."""
     return any(
         user.instruction.opcode == "dynamic-update-slice"
         and size_of(user.instruction.shape) > size_of(copy.shape)
@@ -92,9 +93,9 @@ def is_stacked(copy: Instruction) -> bool:
 
 
 def written_beside(copies: Sequence[Instruction], rounds: Rounds) -> int:
-    """Bytes that an iteration writes besides its state, of which two iterations in one may write more.
+    """Returns the bytes that an iteration writes besides its state, which may grow if two iterations are merged.
 
-    Where it has arrays on the way, the GPU compiler fuses other operations in the longer body.
+    If there are intermediate arrays, the GPU compiler fuses operations differently in the longer body.
     """
     kept = {*copies}
     for value in map(unmoved, rounds.given):

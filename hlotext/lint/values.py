@@ -26,7 +26,7 @@ _SAID = ("direction", "dimensions", "dynamic_slice_sizes")
 
 
 def formula(value: Value) -> str:
-    """Formula of a value, of constants and names; equal for values that are the same."""
+    """Returns a formula of a value in terms of constants and names; equal formulas mean equal values."""
     return _formula(value, [_MOST_IN_FORMULA])
 
 
@@ -45,19 +45,19 @@ def _formula(value: Value, left: list[int]) -> str:
 
 
 def elements_of(shape: Shape | None) -> int:
-    """Elements of an array; 0 for tuples and tokens, and for a shape that is not known."""
+    """Returns the number of elements of an array; 0 for tuples, tokens and unknown shapes."""
     return (shape.element_count or 0) if shape is not None and shape.is_array else 0
 
 
 def result_elements(one: Instruction) -> int:
-    """Elements of a result, of a tuple those of its largest array."""
+    """Returns the number of elements of a result; for a tuple, of its largest array."""
     shape = one.shape
     shapes = shape.tuple_shapes if shape is not None and shape.is_tuple else (shape,)
     return max(map(elements_of, shapes), default=0)
 
 
 def largest_elements(one: Instruction) -> int:
-    """Elements of the largest array among result and operands."""
+    """Returns the number of elements of the largest array among result and operands."""
     return max(map(elements_of, (one.shape, *(operand.shape for operand in one.operands))))
 
 
@@ -67,9 +67,10 @@ def is_computed_from(
     is_passed: Callable[[Instruction], bool],
     most: int,
 ) -> bool:
-    """True if a value, perhaps inside of fusions, is computed from known instructions alone, by such as are passed there.
+    """True if a value, possibly inside fusions, is computed from known instructions only, by operations that are
+    passed.
 
-    `most` bounds the values that are looked at; where there are more, the answer is False.
+    False if more than `most` values would have to be visited.
     """
     pending, seen = [value], {value}
     while pending and len(seen) < most:
@@ -113,7 +114,7 @@ def uses(value: Instruction, through: Iterable[str] = ()) -> Iterator[tuple[Inst
 
 
 def is_entered(user: Instruction) -> bool:
-    """True for a fusion, and for what starts one to run beside the rest."""
+    """True for a fusion, and for an async-start of one."""
     opcode = user.opcode
     if opcode == "async-start":
         wrapped = user.async_wrapped_instruction
@@ -127,9 +128,7 @@ def _end(fusion: Instruction) -> Instruction:
 
 
 def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
-    """True if a value, or what these opcodes compute from it, is a root: of its computation, or of a fusion that uses
-    it.
-    """
+    """True if a value, or what these opcodes compute from it, is a root of its computation or of a fusion that uses it."""
     passed = frozenset(through)
     pending, seen = [value], {value}
     while pending and len(seen) < _MOST_STEPS:
@@ -150,8 +149,9 @@ def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
 
 
 def made_of(operand: Value, most: int) -> list[Value] | None:
-    """The arrays that an operand is computed from, element by element, or from broadcasts; None if they have more elements
-    than `most`."""
+    """Returns the arrays from which an operand is computed elementwise or by broadcasts; None if they exceed `most`
+    elements.
+    """
     own = result_elements(operand.instruction)
     total, pending, seen, found = 0, [operand], {operand}, list[Value]()
     while pending and total <= most and len(seen) < _MOST_STEPS:
@@ -171,9 +171,7 @@ def made_of(operand: Value, most: int) -> list[Value] | None:
 
 
 def is_looked_up(value: Instruction, only_in_loops: bool = False) -> bool:
-    """True if rows of an array are gathered, and nothing else reads it: each device, and each iteration of a loop,
-    may need any of them.
-    """
+    """True if rows of an array are gathered and it has no other users, so that any row may be needed anywhere."""
     pending, seen, found = [Value(value)], {value}, False
     while pending and len(seen) < _MOST_STEPS:
         current = pending.pop()
@@ -210,7 +208,7 @@ def is_looked_up(value: Instruction, only_in_loops: bool = False) -> bool:
 
 
 def handed_to_loops(made: Instruction, numbers: Collection[int]) -> list[Instruction] | None:
-    """Values that loops derive from these tuple elements, and their results; None if others share them."""
+    """Returns the values that loops derive from these tuple elements, and their results; None if they have other users."""
     if made.is_root:
         return [] if _is_handed_on(made, numbers) else None
     taken: list[Instruction] = []
@@ -248,10 +246,10 @@ _MOST_OPERATIONS = 50
 
 
 def is_counted(value: Value, of_loop: Callable[[Value], Value | None] | None = None) -> bool:
-    """True if a value derives from iotas and constants only, as positions do.
+    """True if a value derives only from iotas and constants, as positions do.
 
-    `of_loop` says of an element of a loop's state what it is initially, or that it is a counter, by the element itself: such
-    count as well, and slices at such places.
+    `of_loop` returns the initial value of an element of loop state, or the element itself for a counter. These count as
+    well, and so do slices at such offsets.
     """
     pending, seen = [value], set[tuple[Instruction, tuple[Instruction, ...]]]()
     while pending and len(seen) < _MOST_OPERATIONS:
@@ -286,17 +284,17 @@ _UNWRITTEN = frozenset({"AllocateBuffer", "CreateBuffer"})
 
 
 def is_set_aside(instruction: Instruction) -> bool:
-    """True if it only allocates memory for others to write to."""
+    """True if an instruction only allocates memory for others to write to."""
     return (
         instruction.opcode == "custom-call" and instruction.attributes.get("custom_call_target") in _UNWRITTEN
     )
 
 
 def changed_bytes(instruction: Instruction) -> int:
-    """Allocated bytes of an operation's results: of an array that it changes in place the part that it changes.
+    """Returns the allocated bytes that an operation writes; for an in-place update, those of the updated part.
 
-    XLA writes a `dynamic-update-slice` over its first operand, and a fusion whose result it is, likewise. Memory that is only
-    set aside is not written.
+    XLA updates the first operand of a `dynamic-update-slice` in place, also at the root of a fusion. Memory that is
+    only allocated does not count.
     """
     if is_set_aside(instruction):
         return 0
@@ -310,7 +308,7 @@ def changed_bytes(instruction: Instruction) -> int:
 
 
 def behind_views(instruction: Instruction) -> Instruction:
-    """The instruction whose array one is, seen through bitcasts and reshapes."""
+    """Returns the source of an instruction's array, looking through bitcasts and reshapes."""
     while instruction.opcode in ("bitcast", "reshape") and instruction.operands:
         instruction = instruction.operands[0]
     return instruction

@@ -23,9 +23,10 @@ _PASSED = ELEMENTWISE | traits.REPEATS_ELEMENTS
 
 
 def gathered_windows(context: Context) -> Iterator[Report]:
-    """Reports windows that are gathered and written for matmuls: convolutions read the array itself.
+    """Yields reports on windows that are gathered and written for matmuls, where a convolution would read the array
+    itself.
 
-    Not on TPU, where a convolution of few features pads them as the gathered windows are not.
+    Not on TPU, where a convolution with few features pads them, in contrast to gathered windows.
     """
     if context.backend is Backend.TPU:
         return

@@ -34,7 +34,7 @@ _FIRST = (
 
 
 def sizes(shape: Shape | None) -> str:
-    """`2048x8192`; `a scalar`; of a tuple nothing."""
+    """Returns `2048x8192`, or `a scalar`; empty for a tuple."""
     if shape is None or not shape.is_array:
         return ""
     return "x".join(map(str, shape.dimensions)) or "a scalar"
@@ -67,7 +67,7 @@ def described(instruction: Instruction) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Returns `a`, `a and b`, or `a, b and c`."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
@@ -110,10 +110,10 @@ def _pair(product: Instruction) -> str:
 
 
 def every_round(rounds: int, is_known: bool) -> str:
-    """`in each of 200 rounds`; `in every round` where nobody knows how many there are."""
+    """Returns `in each of 200 iterations`, or `in every iteration` if their number is unknown."""
     return f"in {iterations(rounds, is_known)}"
 
 
 def iterations(rounds: int, is_known: bool) -> str:
-    """`each of 200 iterations`; `every iteration` where nobody knows how many there are."""
+    """Returns `each of 200 iterations`, or `every iteration` if their number is unknown."""
     return f"each of {rounds:,} iterations" if is_known and rounds > 1 else "every iteration"

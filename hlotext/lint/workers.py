@@ -23,9 +23,9 @@ Result = TypeVar("Result")
 
 
 class Pool(Generic[Task, Result]):
-    """Does tasks in several processes, each its batch; `with` ends all of them, whatever happens.
+    """Runs batches of tasks in several processes, all of which end with the context.
 
-    A `concurrent.futures` pool gives up everything when one of its processes dies.
+    In contrast to a `concurrent.futures` pool, it survives the death of a process.
     """
 
     def __init__(self, work: Callable[[Task], Result], size: int) -> None:
@@ -57,10 +57,10 @@ class Pool(Generic[Task, Result]):
     def run(
         self, batches: Sequence[Sequence[Task]], died: Callable[[Task, int | None], Result]
     ) -> Iterator[tuple[int, list[Result]]]:
-        """The results of each batch with its number, in the order in which they are done.
+        """Yields the number and results of each batch, in order of completion.
 
-        For a task at which a process died there is what `died` makes of it and of the exit status (negative for a signal);
-        the rest of its batch goes to another process.
+        The result for a task during which a process died is `died(task, exit status)`, negative for a signal; the rest
+        of its batch goes to another process.
         """
         waiting = deque(enumerate(map(list, batches)))
         results: dict[int, list[Result]] = {number: [] for number in range(len(batches))}

@@ -31,12 +31,12 @@ _DEEPEST = 40
 
 @fact
 def zeros(module: Module) -> Zeros:
-    """The parts of the values of a module that may not be zero."""
+    """Returns the parts of a module's values that may be nonzero."""
     return Zeros(module)
 
 
 class Zeros:
-    """The parts of the values of a module that may not be zero."""
+    """Parts of a module's values that may be nonzero."""
 
     def __init__(self, module: Module) -> None:
         self._known: dict[Value, float] = {}
@@ -54,17 +54,17 @@ class Zeros:
                         self._full.add(one)
 
     def nonzero_part(self, value: Value) -> Rate | None:
-        """The part of a value that may not be zero; None if all of it may be, or nothing (see `part`)."""
+        """Returns the part of a value that may be nonzero; None if all or none of it may be (see `part`)."""
         if self.part(value) is None:
             return None
         inner, dimensions = unbroadcast(value)
         return Rate(self._nonzero(inner, _DEEPEST), dimensions, ("nonzero", formula(inner)), False)
 
     def part(self, value: Value) -> float | None:
-        """The part of the elements of a value, or of what is repeated to make it, that may not be zero.
+        """Returns the fraction of a value's elements, before broadcasts, that may be nonzero.
 
-        None for all, and for none: data selects no element of what is zero everywhere. Compilers remove such operations of a
-        program early, so what is left is their own, as the imaginary half of real numbers in an expanded Fourier transform.
+        None for all, and for none. Compilers remove such operations of a program early, so the remaining ones are their
+        own, such as the imaginary half of real numbers in an expanded Fourier transform.
         """
         return None if self._is_nonzero(value) else self._nonzero(unbroadcast(value)[0], _DEEPEST) or None
 
@@ -78,13 +78,13 @@ class Zeros:
         return self._nonzero(value, _DEEPEST) >= 1
 
     def mask_of(self, value: Value, is_low: bool = False) -> Rate | None:
-        """The mask of positions outside of which a value is zero, or so low that its exponential is: softmax neither
-        multiplies nor adds anything there. None if there is none."""
+        """Returns the mask of positions outside of which a value is zero, or so negative that its exponential is; None
+        if there is none.
+        """
         return self._mask(value, is_low, _DEEPEST)
 
     def masks_of(self, results: Collection[Instruction]) -> Hashable:
-        """The masks of positions of these results, which stand in no fusion, equal for equal ones; None if one may be zero
-        otherwise."""
+        """Returns the position masks of results outside of fusions, comparable; None if one may be zero in other ways."""
         if self.are_full(results):
             return ()
         found: list[tuple[Rate | None, Rate | None] | None] = []
@@ -98,7 +98,7 @@ class Zeros:
         return tuple(found)
 
     def are_full(self, results: Iterable[Instruction]) -> bool:
-        """True if of these results, which stand in no fusion, nothing is known to be zero or masked."""
+        """Returns True if none of these results, which must be outside of fusions, is known to have zeros or masks."""
         return self._full.issuperset(results)
 
     def _place(self, value: Value) -> Hashable | None:

@@ -26,7 +26,7 @@ _SEVERITIES = {
 
 
 def diagnostics(view: View, findings: Iterable[Finding], left_out: int = 0) -> list[types.Diagnostic]:
-    """Diagnostics in the order of the text, at most `MOST`; the last one says if there are more."""
+    """Returns diagnostics in text order, at most `MOST`, and one more that states how many are left out."""
     ordered = sorted(findings, key=lambda finding: finding.span.start)
     shown = [_diagnostic(view, finding) for finding in ordered[:MOST]]
     more = len(ordered) - len(shown) + left_out

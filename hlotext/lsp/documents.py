@@ -22,7 +22,7 @@ Edit = tuple[int, int, int]
 
 
 class Document:
-    """The text of one open file, and the edits since the text that was read last."""
+    """The text of an open file, and the edits since it was last read."""
 
     def __init__(self, uri: str, text: str, version: int | None, encoding: str = "utf-16") -> None:
         self.uri = uri
@@ -46,11 +46,11 @@ class Document:
     # ---- positions
 
     def line_of(self, offset: int) -> int:
-        """The line of an offset, from 0."""
+        """Returns the line of an offset, from 0."""
         return int(np.searchsorted(self._starts, offset, side="right")) - 1
 
     def line_bounds(self, line: int) -> tuple[int, int]:
-        """Offsets of a line's beginning and of its end without the line end; the end of the text for lines beyond it."""
+        """Returns start and end offset of a line, without line end; the end of the text for lines beyond it."""
         if line >= len(self._starts):
             return len(self.text), len(self.text)
         start = int(self._starts[line])
@@ -60,16 +60,16 @@ class Document:
         return start, end
 
     def position(self, offset: int) -> types.Position:
-        """The position of an offset in the client's units."""
+        """Returns the position of an offset in the client's units."""
         line = self.line_of(offset)
         return types.Position(line, self._units(self.text[int(self._starts[line]) : offset]))
 
     def range(self, start: int, end: int) -> types.Range:
-        """The range between two offsets."""
+        """Returns the range between two offsets."""
         return types.Range(self.position(start), self.position(end))
 
     def offset(self, position: types.Position) -> int:
-        """The offset of a position; a column past the end of its line means the end."""
+        """Returns the offset of a position; a column past the end of its line is its end."""
         start, end = self.line_bounds(position.line)
         # Every character has at least one unit, so this piece holds the position however long the line is.
         piece = self.text[start : min(end, start + position.character)]
@@ -93,7 +93,7 @@ class Document:
     # ---- edits
 
     def apply(self, changes: Sequence[types.TextDocumentContentChangeEvent], version: int | None) -> None:
-        """Applies what the client sends after an edit, in its order."""
+        """Applies edits from the client, in order."""
         for change in changes:
             where = getattr(change, "range", None)
             if where is None:
@@ -123,21 +123,21 @@ class Document:
 
     @property
     def edit_count(self) -> int:
-        """Edits so far, to be remembered with a text."""
+        """Number of edits so far."""
         return self._forgotten + len(self._edits)
 
     def edits_since(self, count: int) -> list[Edit] | None:
-        """Edits since there were `count`; None if the whole text was replaced since then."""
+        """Returns the edits since their number was `count`; None if the whole text was replaced since."""
         return None if count < self._floor else self._edits[count - self._forgotten :]
 
     def forget_edits(self, count: int) -> None:
-        """Lets go of the first `count` edits, which no text needs any more."""
+        """Discards the first `count` edits, which are no longer needed."""
         del self._edits[: max(0, count - self._forgotten)]
         self._forgotten = max(self._forgotten, count)
 
 
 def before(offset: int, edits: Sequence[Edit]) -> int:
-    """The offset that an offset of the edited text had before these edits."""
+    """Returns the offset before these edits of an offset in the edited text."""
     for start, end, length in reversed(edits):
         if offset >= start + length:
             offset -= length - (end - start)
@@ -147,7 +147,7 @@ def before(offset: int, edits: Sequence[Edit]) -> int:
 
 
 def after(offset: int, edits: Sequence[Edit]) -> int:
-    """The offset that an offset has after these edits."""
+    """Returns the offset after these edits of an offset in the original text."""
     for start, end, length in edits:
         if offset >= end:
             offset += length - (end - start)

@@ -19,13 +19,13 @@ _MOST_STEPS = 2_000
 
 
 def compilation_of(path: str | None) -> Compilation | None:
-    """The compilation of a file; None if it is not in a dump folder."""
+    """Returns the compilation of a file; None if it is not in a dump folder with several steps."""
     found = compilation_beside(path) if path is not None else None
     return found if found is not None and len(found.steps) > 1 else None
 
 
 def why(compilation: Compilation, name: str) -> str:
-    """The pass that added an instruction of the final HLO and its cause, as text."""
+    """Returns text on the pass that added an instruction of the final HLO, and its cause."""
     try:
         cause = compilation.why(name)
     except LookupError:
@@ -45,9 +45,9 @@ def why(compilation: Compilation, name: str) -> str:
 
 
 def steps_of(compilation: Compilation, name: str) -> Iterator[types.Location]:
-    """The definition of an instruction in each step of its compilation, under the names that it had.
+    """Yields the definition of an instruction in each step of its compilation, under the names that it had.
 
-    Steps are followed from the last one back. A step in which no such name is found is left out.
+    Steps are followed backwards from the last one. Steps without any of these names are skipped.
     """
     names = {name}
     # Of a name that the final HLO does not have nothing else is known.

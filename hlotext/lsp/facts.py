@@ -43,7 +43,7 @@ class Facts:
                 self._values.setdefault(piece.value.name, []).append((piece.value, allocation))
 
     def cost_text(self, instruction: hlo.Instruction) -> str:
-        """FLOPs and bytes of one execution."""
+        """Returns text with FLOPs and bytes of one execution."""
         if self.cost is None:
             return self.why_no_cost
         try:
@@ -56,7 +56,7 @@ class Facts:
         return ", ".join(parts)
 
     def memory_text(self, instruction: hlo.Instruction) -> list[str]:
-        """One line per value that the instruction writes: bytes, allocation and live range."""
+        """Returns one line per value that the instruction writes: bytes, allocation and live range."""
         if self.memory is None:
             return [self.why_no_memory]
         found = self._values.get(instruction.name, [])

@@ -23,7 +23,7 @@ _FAR = 4_000
 
 
 def inlay_hints(view: View, params: Any) -> list[types.InlayHint]:
-    """Hints for the instructions in a range of lines."""
+    """Returns hints for the instructions in a range of lines."""
     start, _ = view.document.line_bounds(params.range.start.line)
     _, end = view.document.line_bounds(params.range.end.line)
     shown = view.reading.instructions_between(view.before(start), view.before(end))

@@ -25,7 +25,7 @@ _MOST_TEXT = 200
 
 
 def hover(view: View, position: types.Position, is_markdown: bool) -> types.Hover | None:
-    """The hover at a position; None if there is nothing to say."""
+    """Returns the hover at a position; None if there is none."""
     shape = _shape_at(view, position)
     if shape is not None:
         start, end, rows = shape
@@ -57,7 +57,7 @@ def _cut(text: str) -> str:
 
 
 def instruction_rows(instruction: hlo.Instruction, facts: Facts | None) -> Iterator[Row]:
-    """Facts about one instruction, most useful first."""
+    """Yields facts about an instruction, the most useful first."""
     shape, home = instruction.shape, instruction.computation
     yield "opcode", instruction.opcode + (" (root)" if instruction.is_root else "")
     if shape is None:
@@ -125,7 +125,7 @@ def _layout_rows(shape: hlo.Shape) -> Iterator[Row]:
 
 
 def computation_rows(computation: hlo.Computation) -> Iterator[Row]:
-    """Facts about one computation."""
+    """Yields facts about a computation."""
     module = computation.module
     assert module is not None
     yield "computation", _use_text(computation)

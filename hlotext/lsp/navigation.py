@@ -19,14 +19,14 @@ Node = hlo.Instruction | hlo.Computation
 
 
 def definition(view: View, target: Target) -> types.Location | None:
-    """The definition of the name under the cursor."""
+    """Returns the definition of the name under the cursor; None if there is none."""
     if not target.is_name or target.node is None:
         return None
     return types.Location(view.document.uri, view.name_range(target.node))
 
 
 def references(view: View, target: Target, params: Any) -> list[types.Location]:
-    """All places where the name under the cursor is used."""
+    """Returns the uses of the name under the cursor."""
     node = target.node
     if not target.is_name or node is None:
         return []
@@ -46,7 +46,7 @@ def references(view: View, target: Target, params: Any) -> list[types.Location]:
 
 
 def users_of(node: Node) -> tuple[hlo.Instruction, ...]:
-    """Instructions that use a value, also by control dependencies, or call a computation."""
+    """Returns the instructions that use a value, also by control dependencies, or call a computation."""
     if isinstance(node, hlo.Computation):
         return node.callers
     return tuple(dict.fromkeys((*node.users, *node.control_successors)))
@@ -56,7 +56,7 @@ def users_of(node: Node) -> tuple[hlo.Instruction, ...]:
 
 
 def call_item(view: View, computation: hlo.Computation) -> types.CallHierarchyItem:
-    """A computation in the hierarchy of calls."""
+    """Returns a computation as an item of the call hierarchy."""
     return types.CallHierarchyItem(
         name=computation.name,
         kind=types.SymbolKind.Function,
@@ -69,7 +69,7 @@ def call_item(view: View, computation: hlo.Computation) -> types.CallHierarchyIt
 
 
 def prepared_calls(view: View, params: Any) -> list[types.CallHierarchyItem]:
-    """The computation under the cursor, or those that the instruction there calls, or else the one that holds the place."""
+    """Returns the computation under the cursor, or those called by the instruction there, or else the enclosing one."""
     target = view.target(params.position)
     node = target.node if target is not None else None
     if isinstance(node, hlo.Computation):
@@ -93,13 +93,13 @@ def _grouped(
 
 
 def incoming(view: View, computation: hlo.Computation) -> list[types.CallHierarchyIncomingCall]:
-    """Computations that call one."""
+    """Returns the calls of a computation."""
     calls = ((caller.computation, caller) for caller in computation.callers if caller.computation is not None)
     return _grouped(view, calls, types.CallHierarchyIncomingCall)
 
 
 def outgoing(view: View, computation: hlo.Computation) -> list[types.CallHierarchyOutgoingCall]:
-    """Computations that one calls."""
+    """Returns the calls that a computation makes."""
     calls = ((callee, one) for one in computation for callee in dict.fromkeys(one.called_computations))
     return _grouped(view, calls, types.CallHierarchyOutgoingCall)
 
@@ -108,7 +108,7 @@ def outgoing(view: View, computation: hlo.Computation) -> list[types.CallHierarc
 
 
 def document_symbols(view: View, _: Any) -> list[types.DocumentSymbol]:
-    """The computations of a document."""
+    """Returns the computations of a document."""
     return [
         types.DocumentSymbol(
             name=computation.name or "(no name)",
@@ -122,7 +122,7 @@ def document_symbols(view: View, _: Any) -> list[types.DocumentSymbol]:
 
 
 def workspace_symbols(view: View, query: str) -> Iterator[types.WorkspaceSymbol]:
-    """Computations and instructions by a part of their name, or by a pattern as `hlotext grep` takes it."""
+    """Yields computations and instructions that match part of a name, or a pattern of `hlotext grep`."""
     for node in _matching(view, query.strip()):
         if node.bounds[0] < 0:
             continue
@@ -153,7 +153,7 @@ def _matching(view: View, query: str) -> Iterator[Node]:
 
 
 def folding_ranges(view: View, _: Any) -> list[types.FoldingRange]:
-    """Bodies of computations, and the tables of the header."""
+    """Returns the ranges of computation bodies and of header tables."""
     document = view.document
     found = []
     for start, end in view.reading.bounds:

@@ -29,7 +29,7 @@ _LARGE = 4_000_000
 
 
 class OpenFile:
-    """A document, its last reading, and the task that keeps it current."""
+    """An open document, its last reading, and the task that updates it."""
 
     def __init__(
         self,
@@ -51,13 +51,13 @@ class OpenFile:
         self._task = asyncio.ensure_future(self._run())
 
     def changed(self) -> None:
-        """To be called after each edit."""
+        """Must be called after each edit."""
         if self.view is not None:
             self.view = View(self.document, self.view.reading)
         self._changed.set()
 
     def close(self) -> None:
-        """Ends the work; results that are still being computed are dropped."""
+        """Stops the task; unfinished results are dropped."""
         self._task.cancel()
         self._is_read.set()
 

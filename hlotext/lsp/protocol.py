@@ -14,7 +14,7 @@ from hlotext.lsp.documents import Document
 
 
 class Documents(Workspace):  # type: ignore[misc]
-    """The open documents, by address."""
+    """The open documents by URI."""
 
     def put_text_document(self, text_document: Any, notebook_uri: str | None = None) -> None:
         encoding = str(getattr(self.position_encoding, "value", self.position_encoding))
@@ -34,7 +34,7 @@ class Documents(Workspace):  # type: ignore[misc]
 
 
 class Protocol(LanguageServerProtocol):  # type: ignore[misc]
-    """pygls' protocol with our documents. Every request is answered."""
+    """The protocol of pygls with hlotext's documents. Every request is answered."""
 
     @lsp_method(types.INITIALIZE)  # type: ignore[untyped-decorator]
     def lsp_initialize(self, params: types.InitializeParams) -> Any:
@@ -50,10 +50,9 @@ class Protocol(LanguageServerProtocol):  # type: ignore[misc]
         return result
 
     def structure_message(self, data: dict[str, Any]) -> Any:
-        """A message as an object. One that is not valid is answered with an error instead of never.
+        """Returns a message as an object. An invalid request is answered with an error.
 
-        A client whose capabilities are not valid is served as one without capabilities: a field that one editor writes
-        otherwise is no reason to show nothing.
+        If a client's capabilities are invalid, it is served as one without capabilities.
         """
         try:
             return super().structure_message(data)

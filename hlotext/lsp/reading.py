@@ -21,7 +21,7 @@ _REFERRING = re.compile(r"(?:[\w\-]=|=\{[^{}=]{0,400})$")
 
 @attrs.frozen
 class Word:
-    """A name, opcode or attribute in the text."""
+    """A name, opcode or attribute in a text."""
 
     text: str
     start: int
@@ -29,7 +29,7 @@ class Word:
 
 
 class Reading:
-    """The modules of a text, and its instructions by offset."""
+    """The modules of a text, with instructions by offset."""
 
     def __init__(self, text: str, name: str, edit_count: int, version: int | None) -> None:
         self.version = version
@@ -52,14 +52,14 @@ class Reading:
         return source.text if source is not None else ""
 
     def computation_at(self, offset: int) -> hlo.Computation | None:
-        """The computation whose text holds an offset."""
+        """Returns the computation at an offset; None if there is none."""
         place = bisect.bisect_right(self.bounds, (offset, len(self.text) + 1)) - 1
         if place < 0 or offset > self.bounds[place][1]:
             return None
         return self.computations[place]
 
     def instruction_at(self, offset: int) -> hlo.Instruction | None:
-        """The instruction whose line holds an offset."""
+        """Returns the instruction whose line is at an offset; None if there is none."""
         computation = self.computation_at(offset)
         if computation is None:
             return None
@@ -70,7 +70,7 @@ class Reading:
         return instructions[place]
 
     def instructions_between(self, start: int, end: int) -> Iterator[hlo.Instruction]:
-        """The instructions whose lines touch a range of offsets, in the order of the text."""
+        """Yields the instructions whose lines overlap a range of offsets, in text order."""
         place = max(0, bisect.bisect_right(self.bounds, (start, len(self.text) + 1)) - 1)
         while place < len(self.computations) and self.bounds[place][0] <= end:
             starts, instructions = self._lines_of(self.computations[place])
@@ -91,14 +91,14 @@ class Reading:
         return found
 
     def computation_named(self, name: str, module: hlo.Module) -> hlo.Computation | None:
-        """The computation of a module that has a name."""
+        """Returns the computation of a module with a name; None if there is none."""
         names = self._names.get(id(module))
         if names is None:
             names = self._names[id(module)] = {c.name: c for c in module.computations}
         return names.get(name)
 
     def named(self, name: str) -> hlo.Instruction | None:
-        """The instruction of a name, in the first module that has one."""
+        """Returns the instruction with a name in the first module that has one; None if there is none."""
         for module in self.modules:
             if isinstance(found := module.find(name), hlo.Instruction):
                 return found
@@ -107,7 +107,7 @@ class Reading:
 
 @attrs.frozen
 class Target:
-    """The thing under the cursor."""
+    """What is under the cursor."""
 
     node: hlo.Instruction | hlo.Computation | None
     """The instruction or computation that is named; for other words the instruction of the line."""
@@ -117,7 +117,7 @@ class Target:
 
 
 class View:
-    """A document with its last reading: offsets of the text now and of the text that was read, both ways."""
+    """A document with its last reading. Translates offsets between the current text and the text that was read."""
 
     def __init__(self, document: Document, reading: Reading) -> None:
         self.document = document
@@ -125,20 +125,20 @@ class View:
         self._edits = document.edits_since(reading.edit_count)
 
     def before(self, offset: int) -> int:
-        """The offset in the text that was read."""
+        """Returns the offset in the text that was read of an offset in the current text."""
         return before(offset, self._edits) if self._edits else offset
 
     def after(self, offset: int) -> int:
-        """The offset in the text now."""
+        """Returns the offset in the current text of an offset in the text that was read."""
         return min(after(offset, self._edits), len(self.document.text)) if self._edits else offset
 
     @property
     def is_lost(self) -> bool:
-        """True if the whole text was replaced since the reading, so that no offset can be translated."""
+        """True if the whole text was replaced since the reading, so that offsets cannot be translated."""
         return self._edits is None
 
     def target(self, position: Any) -> Target | None:
-        """The node and the word at a position of the document; None if there is no word, or no instruction."""
+        """Returns node and word at a position of the document; None if there is no word, or no instruction."""
         if self.is_lost:
             return None
         offset = self.document.offset(position)
@@ -167,20 +167,20 @@ class View:
         return Target(line, word, False) if line is not None else None
 
     def name_range(self, node: hlo.Instruction | hlo.Computation) -> Any:
-        """The range of a node's name where it is defined, in the text now."""
+        """Returns the range of a node's name in its definition, in the current text."""
         start, end = node.bounds
         place = find_name(self.reading.text, node.name, start, end)
         found = (start, start) if place is None else place
         return self.document.range(self.after(found[0]), self.after(found[1]))
 
     def range(self, node: hlo.Instruction | hlo.Computation) -> Any:
-        """The range of all of a node's text, in the text now."""
+        """Returns the range of a node's whole text, in the current text."""
         start, end = node.bounds
         return self.document.range(self.after(start), self.after(end))
 
 
 def word_at(text: str, offset: int) -> Word | None:
-    """The word around an offset, or the one that ends there."""
+    """Returns the word around an offset, or the one that ends there; None if there is none."""
     start = end = offset
     while start > 0 and offset - start < _MOST_WORD and _WORD.match(text[start - 1]):
         start -= 1
@@ -190,7 +190,9 @@ def word_at(text: str, offset: int) -> Word | None:
 
 
 def find_name(text: str, name: str, start: int, end: int) -> tuple[int, int] | None:
-    """The first place of a name between two offsets, without its percent sign, as a whole word."""
+    """Returns the first occurrence of a name as a whole word between two offsets, without percent sign; None if there
+    is none.
+    """
     place = start
     while (place := text.find(name, place, end)) >= 0:
         stop = place + len(name)

@@ -43,7 +43,7 @@ _SWITCH_SECONDS = 0.0005
 
 
 class Server(LanguageServer):  # type: ignore[misc]
-    """The language server; its documents are read and checked in two threads."""
+    """The language server. Documents are read and checked in two threads."""
 
     def __init__(self) -> None:
         super().__init__("hlotext", hlo.__version__, protocol_cls=Protocol)
@@ -59,13 +59,13 @@ class Server(LanguageServer):  # type: ignore[misc]
         self.command(PART)(open_part)
 
     def open_file(self, uri: str) -> None:
-        """Begins to read a document, and keeps its diagnostics current."""
+        """Starts reading a document and keeps its diagnostics up to date."""
         self.close_file(uri)
         document: Document = self.workspace.get_text_document(uri)
         self.files[uri] = OpenFile(document, self._readers, self._checkers, self._publish)
 
     def close_file(self, uri: str) -> None:
-        """Ends the work for a document and takes its diagnostics away."""
+        """Stops work on a document and removes its diagnostics."""
         file = self.files.pop(uri, None)
         if file is not None:
             file.close()

@@ -35,7 +35,7 @@ ChipName = Annotated[
 
 
 def slim(schema: dict[str, Any]) -> None:
-    """Removes titles and defaults of fields, which cost an agent tokens and tell it nothing."""
+    """Removes titles of a schema's fields, which cost tokens without informing an agent."""
     schema.pop("title", None)
     for field in schema["properties"].values():
         field.pop("title", None)
@@ -55,7 +55,9 @@ class Answer(BaseModel):  # type: ignore[misc]
 
 
 def clean(value: Any, most: int = MOST_TEXT) -> Any:
-    """A value for an answer: strings without control characters and cut, also in containers; places as `file:line`."""
+    """Returns a value for an answer: strings, also in containers, without control characters and truncated; locations
+    as `file:line`.
+    """
     if isinstance(value, SourceLocation | StackFrame):
         value = f"{value.file}:{value.line}"
     if isinstance(value, str):
@@ -79,9 +81,10 @@ def answer(
     following: Iterable[str] = (),
     most_text: int = MOST_TEXT,
 ) -> Answer:
-    """An answer with a page of items, each a row of cells for the columns of `table`.
+    """Returns an answer with a page of items, each with the cells of the columns of `table`.
 
-    `source` is what cursors begin with; `page`: number of rows, cursor. Raises RefusedError for a cursor of another call.
+    `source` is the prefix of cursors; `page` is the number of rows and a cursor. Raises RefusedError for a cursor of
+    another call.
     """
     (limit, cursor), start = page, 0
     if cursor is not None:

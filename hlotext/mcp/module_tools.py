@@ -38,7 +38,7 @@ _PATTERN = "Part of a name, an opcode, or an instruction with wildcards: 'all-*(
 
 
 def module_facts(store: Store, one: Opened) -> dict[str, Any]:
-    """The basic facts about a module."""
+    """Returns basic facts about a module."""
     module = one.module
     graph = call_graph(module)
     backend, devices = backend_of(module), devices_of(module)
@@ -63,12 +63,12 @@ def module_facts(store: Store, one: Opened) -> dict[str, Any]:
 
 
 def chip_text(choice: ChipChoice) -> str:
-    """The chip, and how it is known."""
+    """Returns the chip, and how it was determined."""
     return str(choice).replace("set --chip", "pass chip")
 
 
 def neighbour(instruction: hlo.Instruction) -> tuple[Any, ...]:
-    """Name, opcode, shape, bytes and computation of one instruction."""
+    """Returns name, opcode, shape, bytes and computation of an instruction."""
     home, shape = instruction.computation, instruction.shape
     return (
         instruction.name,

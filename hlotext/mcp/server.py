@@ -127,7 +127,7 @@ def _add_tool(server: Any, work: _Work, name: str, function: Callable[..., Answe
 
 
 def described(name: str) -> str:
-    """The description of a tool: the docstring of its function, and the columns of its rows."""
+    """Returns the description of a tool: the docstring of its function, and the columns of its rows."""
     found = [columns(f"mcp.{table}") for table in tables("mcp") if table.partition("_")[0] == name]
     rows = " or ".join(", ".join(column.key for column in one) for one in found)
     return f"{_FUNCTIONS[name].__doc__}{f' Rows: {rows}.' if rows else ''}"

@@ -25,12 +25,12 @@ _MOST_KNOWN = 1_000
 
 
 class RefusedError(Exception):
-    """A request that cannot be served, in one sentence that says what can."""
+    """Raised for a request that cannot be served. The message states an alternative."""
 
 
 @attrs.frozen
 class Place:
-    """The file, and the module in it, of an identifier."""
+    """File and index of a module with an identifier."""
 
     path: Path
     number: int
@@ -39,7 +39,7 @@ class Place:
 
 @attrs.frozen(eq=False)
 class Opened:
-    """A module, and the compilation that its file belongs to."""
+    """A module, and the compilation of its file."""
 
     id: str
     module: hlo.Module
@@ -50,7 +50,7 @@ class Opened:
 
 
 class Store:
-    """Opens files and finds modules again by their identifiers. Calls come from several threads."""
+    """Opens files and finds modules by their identifiers. Thread-safe."""
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self.roots = [root.resolve(strict=True) for root in roots]
@@ -61,7 +61,7 @@ class Store:
     # ---- paths
 
     def path(self, text: str) -> Path:
-        """A path inside the allowed folders. Raises RefusedError for any other, for `..` and for links."""
+        """Returns a path inside the allowed folders. Raises RefusedError for any other, for `..` and for links."""
         given = Path(text)
         if ".." in given.parts or "\0" in text:
             raise RefusedError(f"{text!r}: paths with .. are refused")
@@ -84,14 +84,14 @@ class Store:
         return any(path == root or root in path.parents for root in self.roots)
 
     def shown(self, path: Path) -> str:
-        """A path as answers write it: relative to its folder."""
+        """Returns a path as answers write it, relative to its folder."""
         for root in self.roots:
             if path == root or root in path.parents:
                 return str(path.relative_to(root))
         return path.name
 
     def data(self, path: Path) -> bytes | str:
-        """The content of a file, unpacked. Raises RefusedError."""
+        """Returns the contents of a file, decompressed. Raises RefusedError."""
         try:
             return read_data(str(path))[0]
         except hlo.InputError as error:
@@ -100,7 +100,7 @@ class Store:
     # ---- modules
 
     def open(self, path: Path) -> list[Opened]:
-        """The modules of a file."""
+        """Returns the modules of a file. Raises RefusedError if it has none."""
         with self._lock:
             data = self.data(path)
             raw = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
@@ -145,7 +145,7 @@ class Store:
         return self._is_inside(path) and path.resolve() == path
 
     def get(self, name: str) -> Opened:
-        """The module of an identifier, or of a path; read again if it was let go. Raises RefusedError."""
+        """Returns the module of an identifier or path, which is read again if it was evicted. Raises RefusedError."""
         with self._lock:
             held = self._held.get(name)
             if held is not None:
@@ -166,7 +166,9 @@ class Store:
             return again[place.number]
 
     def compilation(self, name: str) -> dumps.Compilation:
-        """The compilation of a module's identifier, of a file in a dump folder, or of a folder that holds one."""
+        """Returns the compilation of a module's identifier, of a file in a dump folder, or of a folder. Raises
+        RefusedError.
+        """
         if "@" not in name:
             path = self.path(name)
             if path.is_dir():
@@ -183,7 +185,7 @@ class Store:
         return compilation
 
     def folder(self, path: Path) -> dumps.DumpFolder:
-        """A dump folder, without files that links lead out of it."""
+        """Returns a dump folder. Raises RefusedError if it contains symbolic links that lead out of it."""
         try:
             found = dumps.open(path)
         except hlo.InputError as error:

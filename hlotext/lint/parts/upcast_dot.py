@@ -192,7 +192,7 @@ def _is_f32_argument(value: Value) -> bool:
 
 
 def argument_behind(value: Value, through: Container[str] = FETCHING) -> Instruction | None:
-    """The argument of the program that a value is, or is a part of, in whatever loops; None for any other value."""
+    """Returns the program argument that a value is, or is a part of, looking through loops; None for other values."""
     for _ in range(_MOST_STEPS):
         value = entered(value)
         one = value.instruction

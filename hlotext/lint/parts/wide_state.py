@@ -49,7 +49,7 @@ def _is_widened(rounds: Rounds, slot: int) -> bool:
 
 
 def was_narrow(value: Value) -> bool:
-    """True for what is widened from a narrow type."""
+    """True if a value is converted from a narrow floating-point type."""
     made = source(value, _MOVED)
     before = made.instruction.operands[0].shape if made.instruction.opcode == "convert" else None
     return (

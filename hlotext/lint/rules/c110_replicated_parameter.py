@@ -88,7 +88,7 @@ class ReplicatedParameter(Rule):
         )
 
     def nearest(self, context: Context) -> tuple[str, str] | None:
-        """The largest replicated argument, by the program before partitioning where the final HLO has lost the
+        """Returns the largest replicated argument; from the program before partitioning if the final HLO lost its
         shardings.
         """
         module, devices = context.module, int(context.module.attributes.get("num_partitions", 1))

@@ -104,7 +104,7 @@ class Padding(Rule):
             )
 
     def nearest(self, context: Context) -> tuple[str, str] | None:
-        """The array with the most bytes of padding."""
+        """Returns the array with the most bytes of padding."""
         sizes: dict[Shape, int] = {}
         most: tuple[int, Instruction, Shape] | None = None
         arrays = [(p, array) for p in context.arguments for _, array in arrays_of(p.shape)]
