@@ -226,7 +226,7 @@ def _body(key: tuple[Computation, int]) -> Computation | None:
 
 @attrs.define(eq=False)
 class Calls:
-    """The calls of a module, found computation by computation, in any order."""
+    """Collects the calls of a module, computation by computation, in any order."""
 
     module: Module
     _edges: dict[Computation, tuple[CallEdge, ...]] = attrs.field(factory=dict)
@@ -234,7 +234,7 @@ class Calls:
     _trips: dict[Computation, dict[int, int | None]] = attrs.field(factory=dict)
 
     def add(self, computation: Computation) -> tuple[CallEdge, ...]:
-        """Adds the calls in a computation."""
+        """Adds the calls of a computation and returns them."""
         found = []
         for place, instruction in enumerate(computation._instructions):
             opcode = instruction._head.opcode
@@ -250,7 +250,7 @@ class Calls:
         return edges
 
     def graph(self) -> CallGraph:
-        """The graph of all calls, once every computation that calls has been added."""
+        """Returns the call graph, after all computations that call others have been added."""
         module, callees, trips = self.module, self._edges, self._trips
         callers: dict[Computation, list[CallEdge]] = {}
         for computation in module.computations:
@@ -287,7 +287,7 @@ def call_graph(module: Module) -> CallGraph:
 
 @fact
 def callers_first(module: Module) -> tuple[Computation, ...]:
-    """All computations, callers before callees."""
+    """Returns all computations, callers before callees."""
     return tuple(_callers_first(module.computations, call_graph(module).callees))
 
 

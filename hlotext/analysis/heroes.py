@@ -152,8 +152,8 @@ def is_tiled_transpose(i: Instruction) -> bool:
 def normalized_transpose(
     sizes: tuple[int, ...], order: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The sizes of a transpose's result and its permutation, with dimensions that stay together joined and those of size 1
-    left out (`GetNormalizedLogicalTransposeShape`).
+    """Returns result sizes and permutation of a transpose, with adjacent dimensions merged and those of size 1 dropped
+    (`GetNormalizedLogicalTransposeShape`).
 
     >>> normalized_transpose((4, 2, 3, 1), (2, 0, 1, 3))
     ((4, 6), (1, 0))

@@ -447,9 +447,9 @@ def _wraps_one_operation(edge: CallEdge) -> bool:
 def naming(
     module: Module, key: Key, depth: int | None = None
 ) -> tuple[Callable[[Instruction], Any], Callable[[Any], str]]:
-    """The object of the module that an instruction belongs to by a key, and the name of such an object.
+    """Returns a function from an instruction to the object that a key groups it by, and one that names such an object.
 
-    `depth`: the number of names of a scope that tell it apart; None for all.
+    `depth` limits the number of names of a scope; None keeps all.
     """
     if key == "opcode":
         return lambda instruction: instruction.opcode, str
@@ -466,7 +466,7 @@ def naming(
 
 
 def line_name(place: SourceLocation | None) -> str:
-    """A Python line as costs are grouped by it: `FILE:LINE`."""
+    """Returns `FILE:LINE` of a Python source line, or the name for unknown lines for None."""
     return UNKNOWN_LINE if place is None else f"{place.file}:{place.line}"
 
 

@@ -42,14 +42,14 @@ def product_flops(product: Instruction) -> float:
 
 
 class Amount(NamedTuple):
-    """Flops, transcendentals and bytes."""
+    """FLOPs, transcendentals and bytes."""
 
     flops: float = 0
     transcendentals: float = 0
     accessed: float = 0
 
     def plus(self, other: Amount, times: int = 1) -> Amount:
-        """The sum with a multiple of another amount."""
+        """Returns the sum with a multiple of another amount."""
         return Amount(
             min(self.flops + other.flops * times, MOST),
             min(self.transcendentals + other.transcendentals * times, MOST),
@@ -80,7 +80,7 @@ _FREE = frozenset(name for name, row in OPCODES.items() if row.cost_rule == "fre
 
 
 class Counting:
-    """The work of every instruction, and what computations cost when they run once."""
+    """Counts the work of each instruction, and the cost of one run of each computation."""
 
     def __init__(
         self,
@@ -232,8 +232,9 @@ class Counting:
         return _RULES_BY_OPCODE[instruction.opcode](instruction, self.sizes)
 
     def own(self, instruction: Instruction, work: OpCost) -> Amount:
-        """Cost of an instruction in one run without the bodies that it runs: of custom calls if known, of others
-        the bytes of operands and results; asynchronous work where it is begun.
+        """Returns the cost of one execution of an instruction, without the bodies that it runs.
+
+        For custom calls that of `known`; for asynchronous operations it is counted at the start.
         """
         is_begun = instruction in self._begun if instruction.opcode in KINDS else True
         if not is_begun and chain_of(instruction) is not None:
@@ -255,9 +256,9 @@ class Counting:
     def calls(
         self, computation: Computation, place: int, work: OpCost
     ) -> tuple[tuple[Computation, int, bool], ...]:
-        """The bodies that an instruction runs, how often each, and whether their bytes count.
+        """Returns the bodies that an instruction runs, how often each runs, and whether its bytes count.
 
-        Of a conditional the costliest branch; a loop whose trip count is not known counts once, as with XLA.
+        Of a conditional, the most expensive branch; a loop of unknown trip count counts once, as in XLA.
         """
         bodies = work.bodies
         if work.taken is CalleeCost.OPERATIONS:
@@ -292,7 +293,7 @@ class Counting:
         return found
 
     def whole(self, computation: Computation, place: int) -> Amount:
-        """Cost of one instruction in one run, with the bodies that it runs."""
+        """Returns the cost of one execution of an instruction, including the bodies that it runs."""
         work = self.works[computation][place]
         total = self.owned[computation][place]
         for body, times, has_bytes in self.calls(computation, place, work):
@@ -301,13 +302,13 @@ class Counting:
         return total
 
     def is_known(self, instruction: Instruction, work: OpCost) -> bool:
-        """True if something is known of a custom call."""
+        """True if the cost of a custom call is known."""
         return not self.known(instruction, work).is_unknown
 
     def known(self, instruction: Instruction, work: OpCost) -> OpCost:
-        """The work of a custom call, of which XLA knows nothing: by the table given, by its target, or by its kernel.
+        """Returns the cost of a custom call from the given table, its target, or its kernel.
 
-        Of others, at least, they read their operands and write their results.
+        If none of these is known, that of reading its operands and writing its results.
         """
         if instruction not in self._known:
             found = self._known[instruction] = self._found(instruction, work)
@@ -329,7 +330,7 @@ class Counting:
 
     @property
     def kernel_error(self) -> str:
-        """The reason why the body of a kernel was not read; nothing where all were."""
+        """Reason why the body of a kernel could not be read; empty if all could."""
         read = self.__dict__.get("_kernels", {})
         return next((kernel.error for kernel in read.values() if kernel.error), "")
 
@@ -345,7 +346,7 @@ class Counting:
         return kernels(silent)
 
     def bytes_by_space(self) -> dict[int, float]:
-        """Bytes of one run by memory space."""
+        """Returns the bytes accessed in one run by memory space."""
         totals: dict[int, float] = {}
         for computation, (_, accesses) in self.weights.items():
             if not accesses:
@@ -357,7 +358,9 @@ class Counting:
         return dict(sorted(totals.items()))
 
     def bytes_written(self) -> dict[Instruction, float]:
-        """Bytes of one run that each instruction itself writes, without those that write nothing."""
+        """Returns the bytes that each instruction itself writes in one run; instructions that write nothing are left
+        out.
+        """
         found = {}
         for computation, (_, accesses) in self.weights.items():
             rows = zip(
@@ -372,7 +375,7 @@ class Counting:
         return found
 
     def accesses(self, instruction: Instruction, work: OpCost) -> Iterator[tuple[int, float]]:
-        """Memory space and bytes of everything that an instruction itself reads and writes."""
+        """Yields memory space and bytes of each array that an instruction itself reads or writes in one execution."""
         if work.is_unknown:
             work = self.known(instruction, work)
         written, read = (work.written, work.read) if work.touched is None else work.touched

@@ -38,7 +38,7 @@ from hlotext.semantics.message_text import shown as shown_text
 
 
 def shown(value: object) -> str:
-    """A value in a message."""
+    """Formats a value for a message."""
     if isinstance(value, Instruction | Computation):
         return value.name
     try:
@@ -49,7 +49,7 @@ def shown(value: object) -> str:
 
 
 def shortened(names: Iterable[str]) -> str:
-    """The first few names of many."""
+    """Returns the first five names, separated by commas, with `...` if there are more."""
     found = [*itertools.islice(names, 6)]
     return ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
 
@@ -58,7 +58,7 @@ def shortened(names: Iterable[str]) -> str:
 
 
 def name_problem(name: str) -> str:
-    """Reason why a text cannot be a node's name; empty if it can."""
+    """Returns why a text cannot be a node's name; empty if it can."""
     if not name:
         return "a name needs at least one character"
     if name.startswith("__") and not name.startswith("__xla_"):
@@ -81,7 +81,7 @@ def reads_as_thread(text: str) -> bool:
 
 
 def shape(value: object, where: str) -> Shape:
-    """A shape, or what its text reads as. Raises EditError."""
+    """Returns a shape, or parses its text. Raises EditError for an invalid shape."""
     found = value
     if isinstance(value, str):
         try:
@@ -102,7 +102,9 @@ def shape(value: object, where: str) -> Shape:
 
 
 def literal(value: object, shape: Shape | None, where: str) -> Literal:
-    """A literal, or what a text, an array, or a number for a scalar is as one. Raises EditError."""
+    """Returns a literal, or makes one of text, an array, or a number for a scalar. Raises EditError if it does not have
+    the shape.
+    """
     if isinstance(value, bool | int | float) and shape is not None and shape.is_array and not shape.rank:
         value = str(value).lower()
     found = value
@@ -126,7 +128,7 @@ def literal(value: object, shape: Shape | None, where: str) -> Literal:
 
 
 def shaped(literal: Literal, shape: Shape) -> Literal:
-    """A literal with the shape of its constant; its own may differ in layouts."""
+    """Returns a literal with the shape of its constant, which may differ in layout."""
     if literal.shape == shape:
         return literal
     parts = zip(literal.tuple_literals, shape.tuple_shapes, strict=bool(literal.tuple_literals))
@@ -139,7 +141,8 @@ def shaped(literal: Literal, shape: Shape) -> Literal:
 
 
 def attribute(instruction: Instruction, opcode: str, name: object, value: object) -> Any:
-    """The value of an attribute as stored on an instruction of an opcode. Raises EditError.
+    """Returns an attribute's value as stored on an instruction of an opcode. Raises EditError if the opcode does not
+    allow it.
 
     Accepted values are cached: plain ones by value, frozen ones, which are shared, by identity.
     """
@@ -210,9 +213,10 @@ def _checked(instruction: Instruction, opcode: str, name: object, value: object)
 
 
 def meant_by(opcode: str | None, name: str, value: object) -> Any:
-    """The stored value of an attribute given this way, for comparison. Raises EditError.
+    """Returns an attribute's value as stored, for comparison. Raises EditError for an unknown attribute or invalid
+    value.
 
-    None for the opcode: any opcode. Computations may be given by name.
+    None as opcode allows the attributes of all opcodes. Computations may be given by name.
     """
     row = OPCODES.get(opcode) if opcode is not None else None
     known: Collection[str] = ATTRIBUTES if row is None else allowed_attributes(row)
@@ -237,7 +241,7 @@ def is_printed(row: Opcode | None, name: object, value: object) -> bool:
 
 
 def header_attribute(name: object, value: object, module: Module) -> Any:
-    """The value of an attribute of a module's header, as it is kept. Raises EditError."""
+    """Returns the value of a header attribute as stored. Raises EditError for an unknown attribute or invalid value."""
     where = f"module {module._name}"
     if not isinstance(name, str):
         raise EditError(f"the name of an attribute of {where} must be a string, not {shown(name)}")
@@ -255,7 +259,7 @@ def header_attribute(name: object, value: object, module: Module) -> Any:
 
 
 def closest_match(name: str, known: Collection[str]) -> str:
-    """The known word closest to a misspelled one, as a suggestion."""
+    """Returns a suggestion of the nearest known word, or else all known words."""
     return did_you_mean(name[:100], known) or f"it takes {', '.join(sorted(known))}"
 
 
@@ -344,7 +348,7 @@ def _nodes(kind: AttributeType, value: object, where: str) -> Any:
 
 
 def found_by(value: object, wanted: type) -> str:
-    """The call that finds a node by its name, for one that was given otherwise."""
+    """Returns advice on how to find a node by its name, for a value that is not a node."""
     name = f"{value!r}" if isinstance(value, str) else "name"
     return f"module.{'computation' if wanted is Computation else 'instruction'}({name}) finds one"
 

@@ -17,7 +17,8 @@ Array = np.ndarray[Any, Any]
 
 
 def cut(array: Array, whole: Shape, sharding: Sharding | None, part: tuple[int, ...], devices: int) -> Array:
-    """Shard of an array on each device, stacked along a new first dimension; the last shards are padded with zeros.
+    """Returns the shard of an array on each device, stacked along a new first dimension; the last shards are padded
+    with zeros.
 
     Args:
         array: The whole array.

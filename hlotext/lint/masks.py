@@ -198,7 +198,9 @@ def _ends(sizes: tuple[int, ...]) -> list[list[NDArray[np.int64]]]:
 
 
 def iterations_apart(a: Value, b: Value) -> int | None:
-    """The difference of two places that a loop's counter determines, equal in almost all iterations; None for others."""
+    """Returns the difference of two offsets determined by a loop's counter if it is equal in almost all iterations;
+    else None.
+    """
     if not (is_counted(a, _of_loop) and is_counted(b, _of_loop)):
         return None
     counters: dict[Instruction, _Array] = {}

@@ -31,9 +31,9 @@ def _are_swapped(rounds: Rounds) -> bool:
 
 
 def longest_chain(rounds: Rounds) -> int:
-    """The number of slots whose values take each other's place: so many iterations in one need no copy.
+    """Returns the number of slots through which a value moves: unrolling that many iterations needs no copy.
 
-    Two for arrays that are swapped, and for a new value that becomes the one before; more for a longer history.
+    Two for arrays that are swapped, and for a new value that becomes the previous one; more for a longer history.
     """
     before = {
         slot: source

@@ -22,7 +22,7 @@ def unused_rows(
     asked: Mapping[Instruction, Asked],
     context: Context,
 ) -> Report | None:
-    """Of connected operations without matmuls, whose results are partly used, those of which most rows are not."""
+    """Reports connected operations without matmuls of whose results most rows are unused; None if there are none."""
     rows = {one: found for one in group if (found := _used_rows(one, asked)) is not None}
     computed = [one for one in rows if one.opcode != "copy"]
     if not computed:  # compilers copy arrays into the layout that they read

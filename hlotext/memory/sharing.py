@@ -19,7 +19,7 @@ Hint = Callable[[Elementwise, Instruction, Instruction, ShapeIndex], "bool | Non
 
 
 def no_hint(_: Elementwise, __: Instruction, ___: Instruction, ____: ShapeIndex) -> bool | None:
-    """Backend hint of a backend without rules of its own, such as CPU: always None."""
+    """Returns None: the backend hint of a backend without rules of its own, such as CPU."""
     return None
 
 

@@ -47,7 +47,7 @@ def window(f: Fields, t: Tools) -> Any:
 
 
 def read_window(found: bytes, classes: Classes) -> Window:
-    """The window of a serialized `Window`."""
+    """Parses a serialized `Window`. Raises ProtoError if it is invalid."""
     names = [field.name for field in WindowDimension.__attrs_attrs__]
     parts = [decoded(classes, "WindowDimension", one) for one in decoded(classes, "Window", found).dimensions]
     return Window(tuple([WindowDimension(**{n: getattr(part, n) for n in names}) for part in parts]))
@@ -153,7 +153,7 @@ def write_aliasing(value: OutputToOperandAliasing, t: Tools) -> bytes:
 
 
 def groups(f: Fields, t: Tools) -> Any:
-    """The groups of a collective; the deprecated list where there is no other (`DeviceListFromProto`)."""
+    """Returns the groups of a collective, from the deprecated list if there is no other (`DeviceListFromProto`)."""
     for number, read in (
         (92, shardings.read_iota_groups),
         (93, shardings.read_mesh_groups),
@@ -281,7 +281,7 @@ def precision_algorithm(f: Fields, t: Tools) -> Any:
 
 
 def dims(number: int, message: str, name: str, inner: int | None = None) -> Read:
-    """A list of dimensions inside of a message of its own, or of one inside of that."""
+    """Returns a reader of a list of dimensions in a submessage, which may be nested in another one."""
 
     def read(f: Fields, t: Tools) -> Any:
         found = f.raw(number)

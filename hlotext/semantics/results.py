@@ -206,7 +206,7 @@ def check_comparison(instruction: Instruction, facts: VerifierOptions) -> Iterat
 
 
 def check_outfeed(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """`outfeed_shape=` is the shape of operand 0 (`ShapeVerifier::HandleOutfeed`)."""
+    """Checks that `outfeed_shape` is compatible with the shape of operand 0 (`ShapeVerifier::HandleOutfeed`)."""
     stated = instruction.attributes.get("outfeed_shape")
     shape = instruction.operands[0].shape if instruction.operands else None
     if shape is not None and isinstance(stated, Shape) and not compatible(stated, shape):
@@ -216,13 +216,13 @@ def check_outfeed(instruction: Instruction, facts: VerifierOptions) -> Iterator[
 
 
 def check_copy(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """The size of an opaque thing is not known, so that XLA's reader ends the process on its copy (`CreateNary`)."""
+    """Checks that a copy is not of opaque type, whose unknown size aborts XLA's parser (`CreateNary`)."""
     if instruction.shape is not None and instruction.shape.is_opaque:
         yield Problem("V102", "opaque[] cannot be copied, since its size is unknown", Part.SHAPE)
 
 
 def check_algorithm(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """Generators and products name their algorithms from different lists (`AttrTy::kRandomAlgorithm`)."""
+    """Checks that random generators and dots name an algorithm of their own kind (`AttrTy::kRandomAlgorithm`)."""
     algorithm = instruction._attributes["algorithm"]
     is_generator = instruction._head.opcode == "rng-bit-generator"
     known, other = (

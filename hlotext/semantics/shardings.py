@@ -19,7 +19,7 @@ from hlotext.semantics.problems import Problem
 
 
 def check_sharding(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
-    """`sharding=` against the result's shape and the module's devices (`HloSharding::Validate`)."""
+    """Checks `sharding` against the result's shape and the module's devices (`HloSharding::Validate`)."""
     sharding, shape = instruction.attributes.get("sharding"), instruction.shape
     if not isinstance(sharding, Sharding) or shape is None:
         return

@@ -139,17 +139,17 @@ class History:
 
 
 def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> History:
-    """The history of a dataset.
+    """Returns the history of the builds in a dataset.
 
     Args:
         url: A path or URL of a dataset.
-        accepted: Lines `MODULE BUILD METRIC`, each with a reason behind `#` or without; `*` stands for any, and the
-            name in the header for all modules that have it. `missing` in place of a figure accepts that a build lacks a
-            module, and so do those after it.
-        percent: Changes of up to so many percent are no steps.
+        accepted: Lines `MODULE BUILD METRIC`, optionally followed by `#` and a reason. `*` matches anything; MODULE may
+            be the name in the header, for all modules that have it. `missing` as METRIC accepts that the build and
+            later ones lack the module.
+        percent: Changes of at most this many percent are ignored.
 
     Raises:
-        InputError: There is no dataset, or a line of `accepted` is none.
+        InputError: There is no dataset, or a line of `accepted` is invalid.
         MissingDuckDB: The package `duckdb` is not installed.
     """
     dataset = Dataset.of(url)

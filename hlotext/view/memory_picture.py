@@ -96,9 +96,9 @@ _STYLE = style(
 def offsets_svg(assignment: Assignment, memory_space: int = 0, limit: int = 4000) -> str:
     """Returns an SVG of the temporaries of a memory space by offset and time, above the permanent allocations.
 
-    A rectangle for each value, wide as its life and high as its bytes, its colour by scope; a tooltip says the rest. What is
-    held all the time is one strip at the foot, not to scale where it is most. Of more than `limit` values the largest are
-    drawn, which the picture says. It needs no scripts and prints in grey as well.
+    A rectangle for each value shows its live range and bytes, colored by scope, with a tooltip. Permanent allocations
+    are one strip at the bottom, not to scale if they dominate. If there are more than `limit` values, the largest are
+    drawn and the SVG states this. It needs no scripts and can be printed in gray.
     """
     moments = max(1, len(assignment.schedule))
     pieces = [

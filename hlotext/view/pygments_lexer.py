@@ -35,5 +35,5 @@ class HloLexer(RegexLexer):  # type: ignore[misc]
     }
 
     def analyse_text(text: str) -> float:  # noqa: N805 - Pygments makes a static method of it
-        """Certain of a module's header, and of nothing else."""
+        """Returns 1 if a text starts with a module's header, else 0."""
         return 1.0 if text.startswith("HloModule ") else 0.0

@@ -59,7 +59,7 @@ def worded(
     want: str | None = None,
     doubt: str = "",
 ) -> Reason:
-    """A reason in words. `doubt` says why it is not certain, and is left out of one that is."""
+    """Returns a reason with its sentence. `doubt` says why it is uncertain; it is dropped if the confidence is high."""
     doubts = (doubt,) if doubt and confidence != HIGH else ()
     made = Reason(cause, wanted_by, user, tensor, axes, have, want, confidence, "", doubts=doubts)
     return attrs.evolve(made, because=wording.sentence(made))

@@ -29,14 +29,14 @@ def is_named_constraint(op_name: str) -> bool:
 
 
 def op_name_of(node: hlo.Instruction) -> str:
-    """The op_name; empty if absent, and of a combined collective, whose name is that of no operation."""
+    """Returns the op_name; empty if there is none, and for a combined collective, which has several."""
     metadata = node.metadata
     name = metadata.op_name if metadata is not None else ""
     return "" if joined_names(name) else name
 
 
 def joined_names_of(node: hlo.Instruction) -> tuple[str, ...]:
-    """The op_names of the collectives that one was combined from, as far as it has them."""
+    """Returns the op_names of the collectives that were combined into this one; empty if it is not combined."""
     metadata = node.metadata
     return joined_names(metadata.op_name) if metadata is not None else ()
 

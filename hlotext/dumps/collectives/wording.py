@@ -41,7 +41,7 @@ OF_OTHERS = "it is none of the partitioner's collectives, but some of these are 
 
 
 def of_missing(count: int) -> str:
-    """Of collectives that a combined one has the names of, and the text after partitioning has not."""
+    """Returns the note on collectives whose names a combined one has, but which the HLO after partitioning lacks."""
     return (
         f"it was combined from {count} more that the HLO after partitioning does not have under their names"
     )

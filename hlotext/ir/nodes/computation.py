@@ -422,7 +422,9 @@ def _number(parameter: Instruction) -> Any:
 def post_order(
     computations: Iterable[Computation], known: Container[Computation] = frozenset()
 ) -> list[Computation]:
-    """These computations and all that they call, callees before callers, each once; those known are not entered."""
+    """Returns computations and all that they call, callees before callers; those in `known` and what only they call are
+    left out.
+    """
     done: dict[Computation, None] = {}
     entered: set[Computation] = set()
     stack: list[tuple[Computation, bool]] = [(c, False) for c in reversed(list(computations))]
@@ -446,7 +448,7 @@ def post_order(
 def computation_order(
     computations: Iterable[Computation], calls: Mapping[Computation, Sequence[Sequence[Computation]]]
 ) -> list[Computation]:
-    """Callees before callers (`HloModule::MakeComputationPostOrder` with `dfs_postorder`).
+    """Returns computations with callees before callers (`HloModule::MakeComputationPostOrder` with `dfs_postorder`).
 
     Every computation without callers starts a walk. `calls` are those of each computation, a list for each instruction that
     calls, in the order in which XLA stores the instructions. Recursive computations are left out.
@@ -483,9 +485,9 @@ def computation_order(
 
 
 def instruction_post_order(computation: Computation) -> list[Instruction]:
-    """The instructions, operands before users, in the order of `HloComputation::MakeInstructionPostOrder`.
+    """Returns the instructions, operands before users, in the order of `HloComputation::MakeInstructionPostOrder`.
 
-    Every instruction without users starts a walk, in the order of the text; a walk emits control predecessors, the last
+    A depth-first walk starts at each instruction without users, in text order; it emits control predecessors, the last
     one first, then operands from left to right, then the instruction.
     """
     instructions = computation._instructions

@@ -491,11 +491,12 @@ class Builder(OpcodeMethods):
 
 
 def laid_out(shape: Shape, instruction: Instruction) -> Shape:
-    """An inferred shape with layouts, where operands or called computations have some.
+    """Returns an inferred shape with layouts if operands or called computations have layouts.
 
-    A tuple element, a call and the like keep the layout of what they pass on, a copy all but the memory space. Elsewhere
-    an array takes the layout of an operand with the same sizes (the first one with the same type, if there is one), without
-    its memory space; where the opcode keeps layouts (a slice, say), that of an operand of its rank; else the descending one.
+    A tuple element, call and the like keep the layout of the value that they forward, a copy keeps its operand's except
+    for the memory space. Otherwise an array takes the layout of an operand with the same sizes, preferably of the same
+    type, without memory space; for opcodes that keep layouts, such as a slice, that of an operand of the same rank;
+    else the descending layout.
     """
     if instruction.opcode == "copy" and instruction.operands[0].shape is not None:
         return _in_default_memory(instruction.operands[0].shape)
@@ -533,7 +534,7 @@ def _in_default_memory(shape: Shape) -> Shape:
 
 
 def default_laid_out(shape: Shape) -> Shape:
-    """A shape with the descending layout wherever an array of some rank has none; scalars are written without."""
+    """Returns a shape with descending layouts for all arrays without layout, except for scalars."""
     if shape.is_tuple:
         return Shape.tuple(tuple(map(default_laid_out, shape.tuple_shapes)))
     if shape.is_array and shape.layout is None and shape.dimensions:
@@ -561,13 +562,13 @@ def _passed_on(instruction: Instruction) -> Shape | None:
 
 
 def one_of(opcode: str, **given: object) -> None:
-    """Raises TypeError unless one of two arguments that say the same is given."""
+    """Raises TypeError unless exactly one of several alternative arguments is given."""
     if sum(value is not None for value in given.values()) != 1:
         raise TypeError(f"{opcode} takes exactly one of {', '.join(f'{name}=' for name in given)}")
 
 
 def attribute_name(row: Opcode | None, key: str) -> str:
-    """The attribute's name in the text for a keyword: `control_predecessors` is `control-predecessors`."""
+    """Returns the attribute's name in HLO text for a keyword: `control-predecessors` for `control_predecessors`."""
     if row is not None and key not in ATTRIBUTES:
         for name in opcodes.allowed_attributes(row):
             if name.replace("-", "_") == key.rstrip("_"):
@@ -597,7 +598,7 @@ def _shape(value: Instruction) -> Shape:
 
 
 def retyped(shape: Shape, element_type: ElementType) -> Shape:
-    """A shape with another element type, in the same layout without element size and memory space."""
+    """Returns a shape with another element type in the same layout, without element size and memory space."""
     layout = shape.layout
     if layout is not None:
         bits = element_type.bits if element_type.bits < 8 and element_type.is_integral else 0
