@@ -450,7 +450,7 @@ def test_one_more_is_one_other() -> None:
     (finding,) = [
         one for one in lint.run(hlo.parse(text), lint.Config(**support.SAY_ALL)) if one.code == "G102"
     ]
-    assert "is not read, nor is 1 other: 512 KiB" in finding.message
+    assert "and 1 other are never read, but a total of 512 KiB" in finding.message
 
 
 def test_a_conversion_that_gives_a_tuple_is_no_trouble() -> None:

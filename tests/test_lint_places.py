@@ -438,8 +438,8 @@ for _old, _new in (
 
 FLASH = "a fused kernel (flash_attention of jax.experimental.pallas.ops.tpu.flash_attention)"
 CUDNN = (
-    "a fused kernel (jax.nn.dot_product_attention(..., implementation='cudnn'), for float16 and bfloat16 with a head "
-    "dimension that is a multiple of 8, at most 128, from Hopper on 256)"
+    "a fused kernel (jax.nn.dot_product_attention(..., implementation='cudnn'), for float16 and bfloat16 with a "
+    "head dimension that is a multiple of 8 and at most 128, or 256 on Hopper and later)"
 )
 
 

@@ -16,8 +16,8 @@ from hlotext.lint.values import VIEWS
 
 _FUSED = {
     Backend.TPU: "a fused kernel (flash_attention of jax.experimental.pallas.ops.tpu.flash_attention)",
-    Backend.GPU: "a fused kernel (jax.nn.dot_product_attention(..., implementation='cudnn'), for float16 and bfloat16 with a "
-    "head dimension that is a multiple of 8, at most 128, from Hopper on 256)",
+    Backend.GPU: "a fused kernel (jax.nn.dot_product_attention(..., implementation='cudnn'), for float16 and bfloat16 "
+    "with a head dimension that is a multiple of 8 and at most 128, or 256 on Hopper and later)",
 }
 """Attention that never writes its scores, where JAX has it. `dot_product_attention` by default is plain XLA."""
 _IN_BLOCKS = "a jax.lax.map over blocks of queries, each under jax.checkpoint"

@@ -372,7 +372,7 @@ def _unsettled(instruction: Instruction) -> str:
         calls = [callee for caller in computation.callers for callee in caller.called_computations]
         if calls.count(computation) > 1:
             return f"the calls of {computation.name} pass {instruction.name} different shapes; give each its own copy"
-    return f"the shape of {instruction.name} does not settle"
+    return f"the shape of {instruction.name} does not converge"
 
 
 def _erase_chain(value: Instruction) -> None:

@@ -56,7 +56,7 @@ class HighestPrecision(Rule):
             first.dot,
             f"all f32 matmuls and convolutions of a network, {len(found):,}, are computed at precision highest, {how}",
             "use the default precision (precision=None, no jax_default_matmul_precision), or bf16, where accuracy permits, "
-            "and ask for more at single matmuls that need it",
+            "and request more only for the matmuls that need it",
             flops=sum(context.flops(product.dot) for product in found),
             seconds=sum(saved.values()),
             is_at_most=is_gpu,  # vendors' libraries seldom reach the rate

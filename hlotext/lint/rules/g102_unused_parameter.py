@@ -29,11 +29,13 @@ class UnusedParameter(Rule):
             return
         first, total = unread[0], sum(sizes[p] for p in unread)
         others = len(unread) - 1
-        more = f", nor {'is' if others == 1 else 'are'} {pluralize(others, 'other')}" if others else ""
+        what = f"argument {first.parameter_number} ({byte_text(sizes[first])})"
         yield Report(
             first,
-            f"argument {first.parameter_number} ({byte_text(sizes[first])}) is not read{more}: "
-            f"{byte_text(total)} is passed in and kept in memory but never used",
+            f"{what} and {pluralize(others, 'other')} are never read, but a total of {byte_text(total)} is passed in and "
+            "kept in memory"
+            if others
+            else f"{what} is never read, but is passed in and kept in memory",
             "leave it out of the function's arguments, or let jax.jit drop it (keep_unused=False)",
             total,
             f"parameter {first.shape}",

@@ -67,8 +67,8 @@ def _report(whole: Instruction, found: Separable, context: Context) -> Iterator[
         )
         return
     cancels = (
-        "; |x - y|^2 = |x|^2 - 2 x.y + |y|^2 needs precision=jax.lax.Precision.HIGHEST, with which the saving is "
-        "computed, and is less accurate for distances that are small relative to the vectors"
+        "; |x - y|^2 = |x|^2 - 2 x.y + |y|^2 needs precision=jax.lax.Precision.HIGHEST (the stated saving assumes "
+        "it), and is less accurate for distances that are small relative to the vectors"
         if found.is_difference
         else ""
     )

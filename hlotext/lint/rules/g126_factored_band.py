@@ -49,8 +49,8 @@ class FactoredBand(Rule):
             return
         yield Report(
             instruction,
-            f"{'an LU' if is_lu else 'a Cholesky'} factorization of a dense {sizes(shape)} matrix is computed"
-            f"{times(context.runs(instruction))} that is zero except on {len(bands)} diagonals",
+            f"{'an LU' if is_lu else 'a Cholesky'} factorization of a {sizes(shape)} matrix is computed as if it were dense"
+            f"{times(context.runs(instruction))}, although it is zero except on {len(bands)} diagonals",
             "solve with the diagonals alone: jax.lax.linalg.tridiagonal_solve(lower, diagonal, upper, b)"
             if bands <= _TRIDIAGONAL
             else "use a solver for banded matrices: a scan over the rows, or blocks of the width of the band as a block "
