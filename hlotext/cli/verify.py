@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "yes", "no"]),
     default="auto",
     show_default=True,
-    help="Allow mixed float types. auto: if the module is for TPU.",
+    help="Allow mixed float types. auto: allow them if the module is for TPU.",
 )
 @LIMIT
 @OUTPUT_FILE

@@ -102,8 +102,8 @@ def _report(ahead: _Ahead, context: Context) -> Report:
     kinds = [one.shape.element_type.name if one.shape is not None else "" for one in (array, narrow)]
     return Report(
         array,
-        f"{byte_text(size)} are converted to {kinds[0]} before a loop whose iterations each read a part: in {kinds[1]} they "
-        f"take {byte_text(size_of(narrow.shape))}",
+        f"{byte_text(size)} are converted to {kinds[0]} before a loop whose iterations each read a part; in {kinds[1]} they "
+        f"would take {byte_text(size_of(narrow.shape))}",
         "pass the array to the loop unconverted, and convert each slice in the body, where the conversion is fused "
         "into the read",
         seconds=seconds if is_fused else None,
