@@ -185,7 +185,10 @@ def attribute_names(operation: Any) -> list[str]:
 
 
 def read(body: bytes) -> dict[str, Any]:
-    """Returns the text of a kernel and the operation counts of one call, as JSON-serializable values."""
+    """Returns the text of a kernel and the operation counts of one call, as JSON-serializable values.
+
+    Raises ValueError for an empty body.
+    """
     if not body:
         raise ValueError("it is empty")
     module = module_of(body)

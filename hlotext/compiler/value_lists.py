@@ -23,7 +23,7 @@ _MANY = 8
 
 
 class ValueList:
-    """Facts about all values of one list, or of several merged lists."""
+    """Facts about the values that share a buffer, one after another, or about several such lists merged."""
 
     __slots__ = ("homes", "joined", "level", "loose", "roots", "unordered")
 

@@ -54,7 +54,7 @@ class ScheduledTransfer:
 
     @property
     def is_pair(self) -> bool:
-        """True if it overlaps with the core."""
+        """True if an operation in the same computation waits for the transfer."""
         return self.done is not None
 
 

@@ -190,6 +190,8 @@ def replace(old: Instruction, new: Instruction) -> None:
 def hand_over(old: Instruction, new: Instruction) -> bool:
     """Transfers users and control dependencies from one instruction to another. Returns True if the old one can be
     removed.
+
+    Raises EditError if they are not in the same computation.
     """
     module = module_of(old)
     graph_checks.new_operand(new, f"the replacement of {old._name}")

@@ -62,7 +62,7 @@ class OpenFile:
         self._is_read.set()
 
     async def read_view(self) -> View | None:
-        """The last reading; waits for the first one. None if the document was closed before."""
+        """Waits for the first reading if necessary and returns the last one; None if the document was closed before."""
         await self._is_read.wait()
         return self.view
 

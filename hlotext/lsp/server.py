@@ -83,7 +83,7 @@ class Server(LanguageServer):  # type: ignore[misc]
         )
 
     async def view(self, uri: str) -> View | None:
-        """The last reading of a document that is open."""
+        """Returns the last reading of a document; None if it is not open."""
         file = self.files.get(uri)
         if file is None:
             return None
@@ -91,7 +91,7 @@ class Server(LanguageServer):  # type: ignore[misc]
         return None if view is None or view.is_lost else view
 
     async def in_dump_folder(self, work: Callable[[], Any]) -> Any:
-        """The result of work that reads files of a dump folder, in a thread of its own."""
+        """Runs work that reads files of a dump folder in another thread, and returns its result."""
         return await asyncio.get_running_loop().run_in_executor(self._dumps, work)
 
     @property
@@ -147,7 +147,7 @@ async def on_hover(ls: Server, params: Any) -> types.Hover | None:
 
 
 async def on_implementation(ls: Server, params: Any) -> list[types.Location]:
-    """The instruction in each step of its dump folder."""
+    """Returns the locations of the instruction in each step of its dump folder."""
     found = await _instruction_at(ls, params.text_document.uri, params.position)
     if found is None:
         return []
@@ -224,7 +224,9 @@ def _action(title: str, command: str, arguments: list[Any]) -> types.CodeAction:
 
 
 async def why_is_it_here(ls: Server, uri: str, name: str) -> str:
-    """The pass that added an instruction and its cause, as text; clients that show no results get a message."""
+    """Returns the pass that added an instruction and its cause as text, which is also shown as a message to clients
+    that show no results.
+    """
     path = to_fs_path(uri)
 
     def answer() -> str:
@@ -239,7 +241,7 @@ async def why_is_it_here(ls: Server, uri: str, name: str) -> str:
 
 
 async def open_part(ls: Server, uri: str, name: str, depth: int = _DEPTH) -> str:
-    """The module around an instruction, as text for a new buffer; nothing is written."""
+    """Returns the module around an instruction as text for a new buffer; nothing is written."""
     view = await ls.view(uri)
     instruction = view.reading.named(name) if view is not None else None
     if instruction is None:

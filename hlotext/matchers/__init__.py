@@ -55,7 +55,10 @@ __all__ = [
 
 
 def op(name: str | None = None, opcode: str | None = None) -> Pattern:
-    """Returns a pattern for any instruction, or for any with this opcode, captured under a name if given (`m::Op`)."""
+    """Returns a pattern for any instruction, or for any with this opcode, captured under a name if given (`m::Op`).
+
+    Raises PatternError for an unknown opcode.
+    """
     if name is not None and not isinstance(name, str):
         raise PatternError(f"op() captures under a name, a string, not {type(name).__name__}")
     if opcode is not None and (said := words.unknown_opcode(opcode)):

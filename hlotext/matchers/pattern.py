@@ -358,7 +358,10 @@ class Pattern:
 
     @remembered
     def with_element_type(self, *types: ElementType | str) -> Pattern:
-        """Returns this pattern, requiring one of these element types, as values or by name (`WithElementType`)."""
+        """Returns this pattern, requiring one of these element types, as values or by name (`WithElementType`).
+
+        Raises PatternError for an unknown type.
+        """
         try:
             names = [type_meant(type_).name for type_ in types]
         except (KeyError, TypeError) as error:
@@ -370,7 +373,9 @@ class Pattern:
 
     @remembered
     def with_rank(self, rank: int) -> Pattern:
-        """Returns this pattern, requiring an array of this rank (`WithRank`)."""
+        """Returns this pattern, requiring an array of this rank (`WithRank`). Raises PatternError unless it is an
+        integer.
+        """
         if not isinstance(rank, int):
             raise PatternError(f"a rank is an integer, not {type(rank).__name__}")
         return self.with_predicate(

@@ -27,7 +27,10 @@ ONLY = {
 
 
 def callees(opcode: str, called: list[Computation], operands: tuple[Instruction, ...]) -> dict[str, Any]:
-    """Returns the called computations as attributes, given in XLA's storage order."""
+    """Returns the called computations as attributes, given in XLA's storage order.
+
+    Raises ProtoError if the opcode does not call that many.
+    """
     if len(called) == 1 and (name := ONLY.get(opcode)) is not None:
         return {name: called[0]}
     index: Shape | None = operands[0].shape if operands and opcode == "conditional" else None

@@ -55,7 +55,7 @@ def write_statistics(value: Statistics, t: Tools) -> bytes:
 
 
 def read_accuracy(found: bytes, t: Tools) -> ResultAccuracy | None:
-    """Parses a `ResultAccuracy`; returns None for the default."""
+    """Parses a `ResultAccuracy`; returns None for the default. Raises ProtoError for an unknown mode."""
     m = decoded(t.classes, "ResultAccuracy", found)
     if m.WhichOneof("specs") == "tolerance":
         p = decoded(t.classes, "Tolerance", m.tolerance)

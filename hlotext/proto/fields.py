@@ -22,7 +22,7 @@ class Fields:
         return number in self._values
 
     def number(self, number: int, default: int = 0) -> int:
-        """Returns the last integer of a field, or `default` if absent."""
+        """Returns the last integer of a field, or `default` if absent. Raises ProtoError for another wire type."""
         values = self._values.get(number)
         if values is None:
             return default
@@ -52,6 +52,8 @@ class Fields:
     def raw(self, number: int) -> bytes | None:
         """Returns a bytes or message field, or None if absent. Occurrences are concatenated, as protobuf merges
         messages.
+
+        Raises ProtoError for another wire type.
         """
         values = self._values.get(number)
         if values is None:
@@ -63,7 +65,7 @@ class Fields:
         return values[0] if len(values) == 1 else b"".join(values)  # type: ignore[return-value,arg-type]
 
     def last(self, number: int) -> bytes:
-        """Returns the last occurrence of a bytes field; empty if absent."""
+        """Returns the last occurrence of a bytes field; empty if absent. Raises ProtoError for another wire type."""
         values = self._values.get(number)
         if values is None:
             return b""
@@ -78,14 +80,17 @@ class Fields:
         return text(self.last(number))
 
     def raws(self, number: int) -> list[bytes]:
-        """Returns a repeated message field."""
+        """Returns a repeated message field; empty if absent. Raises ProtoError for another wire type."""
         values = self._values.get(number, [])
         if any(type(value) is int for value in values):
             raise ProtoError(f"field {number} has an unexpected wire type")
         return values  # type: ignore[return-value]
 
     def single(self, number: int) -> float:
-        """Returns a 4-byte float field, as the decimal number with the fewest digits that rounds to it."""
+        """Returns a 4-byte float field, as the decimal number with the fewest digits that rounds to it; 0 if absent.
+
+        Raises ProtoError for another wire type.
+        """
         raw = self.last(number)
         if not raw:
             return 0.0

@@ -32,7 +32,7 @@ class CarefulBodies:
         """Computations read so far, by the varint of their id."""
 
     def read(self, module: Module, path: str, start: int, end: int) -> Body:
-        """Reads the computation between two offsets."""
+        """Reads the computation between two offsets. Raises ProtoError if it is malformed or has no instructions."""
         name, thread, number, root = "", "main", 0, 0
         config: BackendConfig | None = None
         spans: list[tuple[int, int]] = []

@@ -64,7 +64,7 @@ def read_metadata(raw: bytes, classes: Classes, payloads: list[bytes]) -> Metada
 
 
 def payload_of(raw: bytes, classes: Classes, payloads: list[bytes]) -> bytes:
-    """Returns the bytes that a `Payload` refers to."""
+    """Returns the bytes that a `Payload` contains or refers to. Raises ProtoError for an unknown id."""
     message = decoded(classes, "Payload", raw)
     if message.WhichOneof("payload_source") != "id":
         return bytes(message.value)

@@ -18,7 +18,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 @attrs.frozen(eq=False)
 class Numbers:
-    """A column of numbers or booleans, some of which may be null."""
+    """A column of numbers or booleans. A value may be null."""
 
     values: Array
     is_null: Array | None = None
@@ -139,7 +139,7 @@ class Texts:
 
 @attrs.frozen(eq=False)
 class Lists:
-    """A column of lists of numbers or texts, some of which may be null."""
+    """A column of lists of numbers or texts. A list may be null."""
 
     offsets: Array
     """Where each list begins among the values; one more at the end."""

@@ -41,7 +41,7 @@ class Part(NamedTuple):
 
 @attrs.define
 class Survey:
-    """What the checks of a whole module need, collected in one pass."""
+    """Facts that the checks of a whole module need, collected in one pass."""
 
     shapes: set[Shape] = attrs.field(factory=set)
     """A result shape of each kind: with tiles and without, of buffers, in the memory of the host."""

@@ -184,8 +184,9 @@ class Reason:
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Up to four suggestions; empty without a mesh.
 
-        Those that duplicate no work come first, among these constraints before other changes, then the most certain.
-        Computed on first access by propagating each change through the program.
+        Suggestions that duplicate no work come first. Within each group, constraints precede other changes, and more
+        certain suggestions precede less certain ones. Computed on first access by propagating each change through the
+        program.
         """
         return self._advice.value
 

@@ -58,7 +58,7 @@ class Names:
 
     def line(self, value: Value) -> str:
         """Returns the op line of the instruction that defines a value, as XLA prints it: without ROOT, long constants
-        elided.
+        elided. Raises MemoryModelError for an instruction that is not in a computation.
         """
         instruction = value.instruction
         if instruction is None:

@@ -598,7 +598,10 @@ def _shape(value: Instruction) -> Shape:
 
 
 def retyped(shape: Shape, element_type: ElementType) -> Shape:
-    """Returns a shape with another element type in the same layout, without element size and memory space."""
+    """Returns a shape with another element type in the same layout, without memory space.
+
+    An element size in bits is kept for sub-byte integers only, as that of the new type.
+    """
     layout = shape.layout
     if layout is not None:
         bits = element_type.bits if element_type.bits < 8 and element_type.is_integral else 0

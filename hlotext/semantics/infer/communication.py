@@ -119,6 +119,8 @@ def infer_started_result(op: Op) -> Shape:
     """Infers the shape of an all-gather-done or collective-permute-done: element 1 of the start.
 
     Corresponds to `InferAllGatherDoneShape` and `InferCollectivePermuteDoneShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     start = op.operand(0)
     if not start.is_tuple or len(start.tuple_shapes) < 2:
@@ -151,6 +153,8 @@ def infer_all_to_all(op: Op) -> Shape:
 
     With `dimensions`, a single array is split into as many pieces as the group has devices, and concatenated along the
     same dimension. Without, there is an operand for each device, and the result is a tuple.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operands = op.arrays()
     if any(name == "dimensions" for name, _ in op.attributes):
@@ -180,7 +184,10 @@ def infer_all_to_all(op: Op) -> Shape:
 
 @rule("ragged_all_to_all")
 def infer_ragged_all_to_all(op: Op) -> Shape:
-    """Infers the shape of a ragged-all-to-all: that of the output buffer, operand 1 (`HandleRaggedAllToAll`)."""
+    """Infers the shape of a ragged-all-to-all: that of the output buffer, operand 1 (`HandleRaggedAllToAll`).
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
+    """
     for number in range(2, 6):
         found = op.array(number)
         if found.rank not in (1, 2) or found != op.operands[2]:
@@ -202,6 +209,8 @@ def infer_collective_reduce(op: Op) -> Shape:
     """Infers the shape of a collective-reduce: the operands' shapes, except for an operand with dynamic roots.
 
     Corresponds to `ShapeInference::InferCollectiveReduceShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operands = op.arrays()
     if not op.get("has_dynamic_root", bool, False):

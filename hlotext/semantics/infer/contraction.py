@@ -112,6 +112,8 @@ def infer_scaled_dot(op: Op) -> Shape:
     """Infers the shape of a scaled-dot: as for a dot of operands 0 and 1, whose block scales are operands 2 and 3.
 
     Corresponds to `ShapeVerifier::HandleScaledDot`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     sides = _sides(op)
     for number in (0, 1):
@@ -146,6 +148,8 @@ def infer_ragged_dot(op: Op) -> Shape:
 
     If the ragged dimension is not contracted, rhs has a group dimension, which is not in the result. Corresponds to
     `ShapeInference::InferRaggedDotOpShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     sides, sizes = _sides(op), op.array(2)
     ragged = op.dimension(sides.lhs.rank, "lhs_ragged_dims")
@@ -192,6 +196,8 @@ def infer_convolution(op: Op) -> Shape:
     """Infers the shape of a convolution: batch, output features and window positions, in the order of `dim_labels`.
 
     Corresponds to `ShapeInference::InferConvolveShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     lhs, rhs = op.array(0), _kernel(op)
     labels = op.get("dim_labels", ConvolutionDimensionNumbers)

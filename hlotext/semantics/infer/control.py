@@ -45,6 +45,8 @@ def infer_map(op: Op) -> Shape:
     """Infers the shape of a map: the operands' sizes, with the type that `to_apply` returns. Scalars match any size.
 
     Corresponds to `ShapeInference::InferMapShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operands = op.arrays()
     full = operands[0]
@@ -71,6 +73,8 @@ def infer_while(op: Op) -> Shape:
     body's root.
 
     Corresponds to `ShapeInference::InferWhileShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     init = op.operand(0)
     body, condition = op.program("body"), op.program("condition")
@@ -90,6 +94,8 @@ def infer_conditional(op: Op) -> Shape:
     """Infers the shape of a conditional: the common result of its branches, dynamic where that of any branch is.
 
     Corresponds to `ShapeInference::InferConditionalShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     selector = op.operand(0)
     if selector not in (scalar(PRED), scalar(S32)):
@@ -204,6 +210,8 @@ def infer_async_update(op: Op) -> Shape:
     """Infers the shape of an async-update: operand 0's, with newly bound operands; contexts may differ.
 
     Corresponds to `ShapeVerifier::CheckAsyncUpdateOperands`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     before, earlier, *_ = _started(op)
     taken, result, *contexts = _state(op)
@@ -235,7 +243,10 @@ def infer_copy_start(op: Op) -> Shape:
 
 @rule("copy_done")
 def infer_copy_done(op: Op) -> Shape:
-    """Infers the shape of a copy-done: that of the copy, which must equal its source (`ShapeVerifier::HandleCopyDone`)."""
+    """Infers the shape of a copy-done: that of the copy, which must equal its source (`ShapeVerifier::HandleCopyDone`).
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
+    """
     parts = op.operand(0).tuple_shapes
     if not op.operands[0].is_tuple or len(parts) < 2 or not compatible(parts[0], parts[1]):
         raise ShapeInferenceError(

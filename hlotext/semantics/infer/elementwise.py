@@ -57,6 +57,8 @@ def infer_binary(op: Op) -> Shape:
     """Infers the shape of a binary operation: the operands' common shape; `pred` for compare, complex for complex.
 
     Corresponds to `ShapeInference::InferBinaryOpShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     lhs, rhs = op.array(0), op.array(1)
     for number in (0, 1):
@@ -97,6 +99,8 @@ def infer_clamp(op: Op) -> Shape:
     """Infers the shape of a clamp: that of operand 1. The limits are scalars or have that shape.
 
     Corresponds to `ShapeInference::InferClampShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operand = op.array(1)
     for number in (0, 2):
@@ -116,6 +120,8 @@ def infer_select(op: Op) -> Shape:
     """Infers the shape of a select: that of operands 1 and 2. Operand 0 is `pred`, a scalar or of the same sizes.
 
     Corresponds to `ShapeInference::InferSelectShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     chooser, on_true, on_false = op.array(0), op.array(1), op.array(2)
     if chooser.element_type is not PRED:
@@ -149,6 +155,8 @@ def infer_reduce_precision(op: Op) -> Shape:
     """Infers the shape of a reduce-precision: that of the operand, which must be floating-point.
 
     Corresponds to `ShapeInference::InferReducePrecisionShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operand = op.array(0)
     _check_kind(op, 0)
@@ -163,6 +171,8 @@ def infer_stochastic_convert(op: Op) -> Shape:
     """Infers the shape of a stochastic-convert: operand 0's sizes with the stated element type.
 
     Corresponds to `ShapeInference::InferStochasticConvertShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operand, bits = op.array(0), op.array(1)
     _check_kind(op, 0)
@@ -181,6 +191,8 @@ def infer_bitcast_convert(op: Op) -> Shape:
 
     A narrower type appends a minor-most dimension, and a wider one removes it. Corresponds to
     `ShapeInference::InferBitcastConvertShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operand = op.array(0)
     old, new = operand.element_type, op.open_array("element type").element_type

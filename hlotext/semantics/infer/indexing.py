@@ -28,6 +28,8 @@ def infer_dynamic_slice(op: Op) -> Shape:
     """Infers the shape of a dynamic-slice: the slice sizes (`ShapeInference::InferDynamicSliceShape`).
 
     A dynamic dimension stays dynamic if the slice covers it and has more than one element.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operand = op.array(0)
     _check_starts(op, operand, first=1)
@@ -57,6 +59,8 @@ def infer_dynamic_update_slice(op: Op) -> Shape:
 
     A dimension becomes dynamic if the update covers it and is dynamic there. Corresponds to
     `ShapeInference::InferDynamicUpdateSliceShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     whole = op.operand(0)
     operand = whole.tuple_shapes[0] if whole.is_buffer else op.array(0)
@@ -151,6 +155,8 @@ def infer_gather(op: Op) -> Shape:
     """Infers the shape of a gather: the slice's remaining dimensions at `offset_dims`, batch dimensions elsewhere.
 
     Corresponds to `ShapeInference::InferGatherShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operand = op.array(0)
     indices = _indices(op, 1, "start_index_map")
@@ -206,7 +212,10 @@ def _interleaved(window: list[Dimension], places: tuple[int, ...], batch: list[D
 
 @rule("scatter")
 def infer_scatter(op: Op) -> Shape:
-    """Infers the shape of a scatter: those of the operands that are updated (`ShapeInference::InferScatterShape`)."""
+    """Infers the shape of a scatter: those of the operands that are updated (`ShapeInference::InferScatterShape`).
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
+    """
     count = len(op.operands) // 2
     if len(op.operands) % 2 != 1 or not count:
         raise ShapeInferenceError(

@@ -37,6 +37,8 @@ def infer_fft(op: Op) -> Shape:
     """Infers the shape of an fft: the operand's, with the last dimension of a real transform halved or restored.
 
     Corresponds to `ShapeInference::InferFftShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operand, kind, lengths = op.array(0), op.get("fft_type", FftType), op.integers("fft_length")
     if not 1 <= len(lengths) <= min(3, operand.rank):
@@ -93,7 +95,10 @@ def infer_cholesky(op: Op) -> Shape:
 
 @rule("triangular_solve")
 def infer_triangular_solve(op: Op) -> Shape:
-    """Infers the shape of a triangular-solve: that of the right-hand sides, operand 1 (`InferTriangularSolveShape`)."""
+    """Infers the shape of a triangular-solve: that of the right-hand sides, operand 1 (`InferTriangularSolveShape`).
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
+    """
     matrices, sides = _matrices(op), op.array(1)
     if sides.element_type is not matrices.element_type or sides.rank != matrices.rank:
         raise ShapeInferenceError(f"{sides} differs in type or rank from {matrices}", operand=1)
@@ -144,7 +149,10 @@ def infer_batch_norm_inference(op: Op) -> Shape:
 
 @rule("batch_norm_grad")
 def infer_batch_norm_grad(op: Op) -> Shape:
-    """Infers the shape of a batch-norm-grad: gradients of operand, scale and offset (`InferBatchNormGradShape`)."""
+    """Infers the shape of a batch-norm-grad: gradients of operand, scale and offset (`InferBatchNormGradShape`).
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
+    """
     operand, features = _normalized(op, (1, 2, 3))
     if not compatible(op.array(4), operand, any_float=True):
         raise ShapeInferenceError(f"the gradient {op.operands[4]} differs from {operand}", operand=4)
@@ -159,6 +167,8 @@ def infer_sort(op: Op) -> Shape:
     """Infers the shape of a sort: the operands' shapes. The comparator takes two elements of each and returns `pred`.
 
     Corresponds to `ShapeVerifier::HandleSort`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operands = op.arrays()
     op.dimension(operands[0].rank)
@@ -180,6 +190,8 @@ def infer_sort(op: Op) -> Shape:
 def infer_topk(op: Op) -> Shape:
     """Infers the shape of a topk: k values of the last dimension, and their indices as s32
     (`ShapeInference::InferTopKShape`).
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operand, k = op.array(0), op.get("k", int)
     if not operand.rank:
@@ -201,6 +213,8 @@ def infer_rng(op: Op) -> Shape:
     """Infers the shape of an rng: the stated sizes, with the type of the distribution's two scalar parameters.
 
     Corresponds to `ShapeVerifier::HandleRng`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     first, second = op.array(0), op.array(1)
     if len(op.operands) != 2 or not is_scalar(first) or second != first:
@@ -216,6 +230,8 @@ def infer_rng_bit_generator(op: Op) -> Shape:
     """Infers the shape of an rng-bit-generator: the state, and bits in the stated shape; in old text, the bits alone.
 
     Corresponds to `ShapeVerifier::HandleRngBitGenerator`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     state, stated = op.operand(0), op.open_shape("shape of the bits")
     if not stated.is_tuple:

@@ -40,7 +40,10 @@ def infer_constant(op: Op) -> Shape:
 
 @rule("iota", Open.ALL)
 def infer_iota(op: Op) -> Shape:
-    """Infers the shape of an iota: the stated one, a numeric array of rank 1 or more (`ShapeVerifier::HandleIota`)."""
+    """Infers the shape of an iota: the stated one, a numeric array of rank 1 or more (`ShapeVerifier::HandleIota`).
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
+    """
     shape = op.open_array("shape")
     op.check_dimension("iota_dimension", op.get("iota_dimension", int), shape.rank)
     if shape.element_type.kind is TypeKind.PREDICATE:
@@ -74,7 +77,10 @@ def infer_tuple(op: Op) -> Shape:
 
 @rule("get_tuple_element")
 def infer_get_tuple_element(op: Op) -> Shape:
-    """Infers the shape of a get-tuple-element: the element at `index` (`InferGetTupleElementShape`)."""
+    """Infers the shape of a get-tuple-element: the element at `index` (`InferGetTupleElementShape`).
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
+    """
     operand, index = op.operand(0), op.get("index", int)
     if not operand.is_tuple:
         raise ShapeInferenceError(f"{operand} is not a tuple, so it has no element {index}", operand=0)
@@ -94,7 +100,10 @@ def infer_same_as_operand(op: Op) -> Shape:
 
 @rule("add_dependency")
 def infer_add_dependency(op: Op) -> Shape:
-    """Infers the shape of an add-dependency: that of operand 0. Operand 1 must be a token."""
+    """Infers the shape of an add-dependency: that of operand 0. Operand 1 must be a token.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
+    """
     if not op.operand(1).is_token:
         raise ShapeInferenceError(
             f"operand 1 of add-dependency must be a token, not {op.operands[1]}", operand=1
@@ -117,6 +126,8 @@ def infer_reordered(op: Op) -> Shape:
 def infer_rotated(op: Op) -> Shape:
     """Infers the shape of a shuffle: the operand's, with a shift for each of one or more dimensions
     (`InferShuffleShape`).
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operand = op.array(0)
     dimensions = op.dimension_numbers("dimensions", operand.rank)
@@ -147,6 +158,8 @@ def infer_broadcast(op: Op) -> Shape:
 
     Without a stated shape, the result is the operand's if `dimensions` is empty, and CannotInfer is raised otherwise.
     Corresponds to `ShapeVerifier::HandleBroadcast`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operand = op.array(0)
     if op.stated is None and not op.integers("dimensions", ()):
@@ -183,6 +196,8 @@ def infer_dynamic_reshape(op: Op) -> Shape:
     """Infers the shape of a dynamic-reshape: the stated bounds, with an s32 operand for each dimension's size.
 
     Corresponds to `ShapeVerifier::HandleDynamicReshape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     result = _regrouped(op)
     if len(op.operands) != result.rank + 1:
@@ -211,7 +226,10 @@ def _regrouped(op: Op) -> Shape:
 
 @rule("transpose")
 def infer_transpose(op: Op) -> Shape:
-    """Infers the shape of a transpose: the operand's dimensions, permuted (`ShapeInference::InferTransposeShape`)."""
+    """Infers the shape of a transpose: the operand's dimensions, permuted (`ShapeInference::InferTransposeShape`).
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
+    """
     operand = op.array(0)
     permutation = op.dimension_numbers("dimensions", operand.rank)
     if len(permutation) != operand.rank:
@@ -229,6 +247,8 @@ def infer_concatenate(op: Op) -> Shape:
 
     A dynamic operand makes the dimension dynamic, bounded by the sum of bounds, or unbounded if any is. Corresponds to
     `ShapeInference::InferConcatOpShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operands = op.arrays()
     first = operands[0]
@@ -267,7 +287,10 @@ def _agreed(op: Op, dimension: int, sizes: list[int], operands: tuple[Shape, ...
 
 @rule("pad")
 def infer_pad(op: Op) -> Shape:
-    """Infers the shape of a pad: each size plus edge and interior padding (`ShapeInference::InferPadShape`)."""
+    """Infers the shape of a pad: each size plus edge and interior padding (`ShapeInference::InferPadShape`).
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
+    """
     operand, value, config = op.array(0), op.array(1), op.get("padding", PaddingConfig)
     if not is_scalar(value) or not same_type_or_floats(value.element_type, operand.element_type):
         raise ShapeInferenceError(
@@ -297,6 +320,8 @@ def infer_slice(op: Op) -> Shape:
     """Infers the shape of a slice: one element per stride from start to limit (`ShapeInference::InferSliceShape`).
 
     A bounded dynamic dimension stays dynamic unless one element is left; an unbounded one becomes static.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operand, ranges = op.array(0), op.get("slice", SliceDimensions).dimensions
     if len(ranges) != operand.rank:
@@ -330,7 +355,10 @@ def infer_get_dimension_size(op: Op) -> Shape:
 
 @rule("set_dimension_size")
 def infer_set_dimension_size(op: Op) -> Shape:
-    """Infers the shape of a set-dimension-size: operand 0's with that dimension dynamic (`InferSetDimensionSizeShape`)."""
+    """Infers the shape of a set-dimension-size: operand 0's with that dimension dynamic (`InferSetDimensionSizeShape`).
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
+    """
     operand, along = op.array(0), _sized_dimension(op)
     if op.operand(1) != scalar(S32):
         raise ShapeInferenceError(f"the size must be s32[], not {op.operands[1]}", operand=1)

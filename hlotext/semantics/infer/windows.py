@@ -111,6 +111,8 @@ def infer_select_and_scatter(op: Op) -> Shape:
     """Infers the shape of a select-and-scatter: operand 0's. Operand 1 has one value per window.
 
     Corresponds to `ShapeInference::InferSelectAndScatterShape`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     operand, source, init = op.array(0), op.array(1), op.array(2)
     select = op.program("select")
@@ -132,6 +134,8 @@ def infer_scan(op: Op) -> Shape:
 
     Operands are the inputs, then `num_carries` carries; `to_apply` returns the outputs, then the carries. Corresponds
     to `ShapeVerifier::HandleScan`.
+
+    Raises ShapeInferenceError if the operands or attributes are invalid.
     """
     program, carries = op.program("to_apply"), op.get("num_carries", int)
     inputs = op.arrays()[: len(op.operands) - carries]
