@@ -319,7 +319,10 @@ class Pattern:
 
     @remembered
     def with_shape(self, shape: Shape | str) -> Pattern:
-        """Returns this pattern, requiring a shape, as a value or as text, ignoring layouts (`WithShape`)."""
+        """Returns this pattern, requiring a shape, as a value or as text, ignoring layouts (`WithShape`).
+
+        Raises PatternError for invalid text.
+        """
         text = _shape_text(shape)
         return self.with_predicate(
             lambda i: i.shape is not None and i.shape.text_without_layout() == text, f"the shape is {text}"
@@ -329,7 +332,7 @@ class Pattern:
     def with_subshape(self, index: Sequence[int], shape: Shape | str) -> Pattern:
         """Returns this pattern, requiring a tuple with a given subshape, ignoring layouts (`WithSubshape`).
 
-        Index `(1,)` is the second element.
+        Index `(1,)` is the second element. Raises PatternError for an invalid shape.
 
         >>> import hlotext as hlo
         >>> tuple_ = hlo.parse_instruction("t = (f32[], (s32[4]{0})) tuple(f32[] a, (s32[4]{0}) b)")
@@ -373,8 +376,9 @@ class Pattern:
 
     @remembered
     def with_rank(self, rank: int) -> Pattern:
-        """Returns this pattern, requiring an array of this rank (`WithRank`). Raises PatternError unless it is an
-        integer.
+        """Returns this pattern, requiring an array of this rank (`WithRank`).
+
+        Raises PatternError if the rank is not an integer.
         """
         if not isinstance(rank, int):
             raise PatternError(f"a rank is an integer, not {type(rank).__name__}")
@@ -389,7 +393,10 @@ class Pattern:
 
     @remembered
     def with_layout(self, layout: Layout | str) -> Pattern:
-        """Returns this pattern, requiring a layout, as a value or as XLA prints it, such as `{0,1}` (`WithLayout`)."""
+        """Returns this pattern, requiring a layout, as a value or as XLA prints it, such as `{0,1}` (`WithLayout`).
+
+        Raises PatternError for invalid text.
+        """
         text = str(_read(syntax.read_terms.parse_layout, layout, Layout))
         return self.with_predicate(
             lambda i: i.shape is not None and str(i.shape.layout) == text, f"the layout is {text}"
@@ -480,7 +487,7 @@ class Pattern:
         """Returns this pattern, requiring a reducer that applies one operation, such as `add`, to its two parameters.
 
         The reducer is the `to_apply` of the instruction, or the combiner of a scatter. For commutative operations the
-        parameters may be in either order (XLA's `MatchReductionComputation`).
+        parameters may be in either order (XLA's `MatchReductionComputation`). Raises PatternError for an unknown opcode.
         """
         _checked(words.unknown_opcode(opcode))
         return self.with_predicate(lambda i: facts.reducer(i) == opcode, f"it reduces by {opcode}")

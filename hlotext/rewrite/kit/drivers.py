@@ -23,7 +23,7 @@ from hlotext.semantics.operation import errors_of
 
 
 class RewriteError(RuntimeError):
-    """Raised if rules do not terminate within the limit, or if a rule changes the results."""
+    """Raised if rules do not terminate within the limit, or if a rule returns an invalid value or changes the results."""
 
 
 def check_result(rule: RewriteRule, found: object, i: Instruction) -> None:
