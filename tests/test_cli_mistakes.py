@@ -269,7 +269,7 @@ def test_memory_of_an_earlier_stage_names_the_final_text(tmp_path: Path) -> None
     (tmp_path / names[0]).write_bytes(STEP)
     (tmp_path / names[1]).write_bytes(STEP.replace(b"m\n", b"m, is_scheduled=true\n", 1))
     told = run("memory", tmp_path / names[0], "--platform", "cpu").stderr
-    assert f"an earlier stage without a schedule, not the program that runs; that is {names[1]}" in told
+    assert f"is an earlier stage without a schedule; the program that runs is {names[1]}" in told
     assert "earlier stage" not in run("memory", tmp_path / names[1], "--platform", "cpu").stderr
 
 

@@ -387,7 +387,7 @@ def _found(label: str, text: dumps.ModuleFile, platform: str | None, chip: Chip 
         last = compilation.last if compilation is not None else None
         if not module.is_scheduled and last is not None and last.file is not text.file:
             final = os.path.basename(last.path)
-            say(f"{called}: an earlier stage without a schedule, not the program that runs; that is {final}")
+            say(f"{called} is an earlier stage without a schedule; the program that runs is {final}")
         of_folder = compilation.chip if compilation is not None else None
         read = _read(label, text) if len(modules) == 1 else None
         yield _Found(

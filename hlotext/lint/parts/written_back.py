@@ -124,8 +124,8 @@ def _report(found: _WrittenBack, context: Context) -> Report:
     is_fast = array is not None and array.is_array and memory_space(array) != 0
     return Report(
         writer,
-        f"{byte_text(size)} of an array of {byte_text(size_of(found.whole.instruction.shape))} is copied out, changed in "
-        f"{byte_text(found.update_bytes)} of it, and written back in full{times(context.runs(writer))}",
+        f"{byte_text(size)} of an array of {byte_text(size_of(found.whole.instruction.shape))} is copied out and written "
+        f"back in full{times(context.runs(writer))}, although only {byte_text(found.update_bytes)} of it changes",
         f"{_IN_PLACE}{_TURNED if _is_turned(found) else ''}",
         2 * size * context.runs(writer) * len(dict.fromkeys(copies)),
         seconds=max(0.0, seconds - (prices.reading(size) * runs if is_fast else 0.0)),

@@ -28,8 +28,8 @@ class GatheredToReduce(Rule):
             size = sum(one.result_bytes for one in found.gathers.values())
             yield Report(
                 first,
-                f"{byte_text(size)} is gathered{times(runs)}, and only reductions of it are used, "
-                f"{max(1, found.large // max(1, found.small)):,} times smaller",
+                f"{byte_text(size)} is gathered{times(runs)}, although only reductions of it, "
+                f"{max(1, found.large // max(1, found.small)):,} times smaller, are used",
                 "keep the array sharded along the reduced dimensions (with_sharding_constraint): the devices then exchange "
                 "only the small results",
                 sum(one.sent_bytes for one in found.gathers.values()) * runs,

@@ -28,7 +28,8 @@ class ShardedSort(Rule):
                 f"{'send' if len(path.exchanges) > 1 else 'sends'} {byte_text(sent)}{times(runs)} to shard another "
                 "dimension for it and this one again",
                 "shard another dimension of the array from where it is produced to where the result is used, such as "
-                "P(None, 'x') for a sort along dimension 0 (by its sharding, or with_sharding_constraint): each device then "
+                "P(None, 'x') for a sort along dimension 0 (in its sharding, or by with_sharding_constraint): each "
+                "device then "
                 "sorts its part alone",
                 sent * runs,
                 seconds=context.prices.together(path.exchanges | path.moves),

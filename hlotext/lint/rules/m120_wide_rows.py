@@ -184,7 +184,7 @@ def _report(product: Product, found: _Rows, context: Context) -> Iterator[Report
     yield Report(
         product.whole,
         f"a matmul result of {byte_text(size)} ({sizes(product.dot.shape)}) is live for all rows at the same time, "
-        "although rows are independent and no result is as large",
+        "although the rows are independent and no result of the program is as large",
         f"process the rows in blocks, for example {_BLOCKS} of them: lax.scan over {block}{costs}",
         saved,
         is_held=True,

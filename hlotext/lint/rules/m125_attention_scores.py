@@ -1,4 +1,4 @@
-"""M125: the scores of attention, written to memory and read again."""
+"""M125: attention scores, written to memory and read again."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _report(scores: _Scores, context: Context) -> Iterator[Report]:
         return
     yield Report(
         scores.product.dot,
-        f"the scores of attention, {sizes(scores.product.dot.shape)}, are written to memory and read again, in arrays of up "
+        f"attention scores ({sizes(scores.product.dot.shape)}) are written to memory and read again, in arrays of up "
         f"to {byte_text(max(arrays.values()))}",
         f"use {without_scores(context.backend)}, which holds a block of the scores at a time and skips those that a causal "
         "mask excludes",
