@@ -213,7 +213,7 @@ def test_a_missing_module_fails_until_it_is_accepted(dataset: Path, tmp_path: Pa
     page, accepted = tmp_path / "page.html", tmp_path / "accepted.txt"
     failed = run("report", dataset, "-o", page, "--fail-on", "missing")
     assert failed.exit_code == 1
-    assert f"{LM}: missing: not in n4 since n3, the last build with it is n2" in failed.stderr
+    assert f"{LM}: missing: not in n4 since n3; the last build with it is n2" in failed.stderr
     text = page.read_text()
     assert "1 module missing" in text
     (line,) = set(re.findall(rf"{LM} \S+ missing", text))
@@ -321,7 +321,7 @@ def test_a_figure_that_fell_and_is_above_the_last_good_build_is_no_progress() ->
     assert '<article class="step above"' in text
     assert "better than before, worse than in a" in text
     assert "c is above the last good build" in text
-    assert "<code>lost</code>: not in c, the last build with it is b" in text
+    assert "<code>lost</code>: not in c; the last build with it is b" in text
     assert "lost: not compared: not in c" in builds_comment(found, ["flops"])
     only = builds_page(History(("a", "b", "c"), (lost,), (), (), (), found.comings))
     assert "c could not be fully evaluated" in only

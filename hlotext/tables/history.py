@@ -82,7 +82,7 @@ class History:
                 why = f"{module.unknown[newest]} in {newest}"
             elif coming is not None and is_gone:
                 ago = "" if since == newest else f" since {since}"
-                why = f"not in {newest}{ago}, the last build with it is {coming.before_build}"
+                why = f"not in {newest}{ago}; the last build with it is {coming.before_build}"
             else:
                 continue
             found.append(Missing(module.name, since, why))

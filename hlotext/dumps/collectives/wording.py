@@ -36,8 +36,11 @@ def by_a_pass(name: str | None) -> str:
 
 
 LATER_PASS = "a later pass"
-BY_EXCLUSION = "it is none of the partitioner's, and the pass is not known"
-OF_OTHERS = "it is none of the partitioner's collectives, but some of these are missing: a pass may have combined them"
+BY_EXCLUSION = "the partitioner did not insert it, and the pass that did is unknown"
+OF_OTHERS = (
+    "the partitioner did not insert it, but some collectives that it did insert are missing: "
+    "a pass may have combined them"
+)
 
 
 def of_missing(count: int) -> str:

@@ -24,9 +24,8 @@ _IN_PLACE = (
     "lax.dynamic_update_slice), and read the slice from there afterwards"
 )
 _TURNED = (
-    "; keep the array from call to call in the layout that the compiler chooses then (Format(Layout.AUTO), "
-    "jax.experimental.layout): each slice is changed in another layout, into which writing in place alone would convert the "
-    "whole array"
+    "; also keep the array, from call to call, in the layout that the compiler then chooses (Format(Layout.AUTO), "
+    "jax.experimental.layout): otherwise the whole array is converted to the layout in which its slices are changed"
 )
 _MOVED = VIEWS | {"transpose"}
 
