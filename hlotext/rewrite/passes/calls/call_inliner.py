@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import attrs
 
+from hlotext.edit import many
 from hlotext.edit.cloning import own_attributes
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
@@ -121,6 +122,7 @@ class Inliner(Editor):
     def _inline(self, call: Instruction, callee: Computation) -> None:
         nodes = dict(zip(callee.parameters, call.operands, strict=True))
         outer = call.control_predecessors
+        together: list[Instruction] = []  # what waits to be put before the call in one edit
         for old in callee:
             if old in nodes:
                 continue
@@ -133,14 +135,16 @@ class Inliner(Editor):
             waits = (*(nodes[p] for p in old.control_predecessors), *outer)
             if waits:
                 own[CONTROL] = tuple(dict.fromkeys(waits))
-            nodes[old] = self.create(
-                old.opcode,
-                shape,
-                [nodes[o] for o in old.operands],
-                argument=old.literal,
-                **own,
-                name=old.name,
-            )
+            operands = tuple([nodes[o] for o in old.operands])
+            if many.is_plain(self.module, old.opcode, shape, operands, own):
+                name = self.module.instruction_names.unique(old.name)
+                nodes[old] = Instruction(name, old.opcode, shape, operands, own, old.literal)
+                together.append(nodes[old])
+                continue
+            many.put_before(call, together)
+            together = []
+            nodes[old] = self.create(old.opcode, shape, operands, argument=old.literal, **own, name=old.name)
+        many.put_before(call, together)
         notes: Any = {k: v for k, v in call.frontend_attributes.items() if k not in COMPOSITE}
         if len(notes) != len(call.frontend_attributes):
             own = {

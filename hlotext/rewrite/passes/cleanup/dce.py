@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections import Counter
 from typing import ClassVar
@@ -43,12 +44,10 @@ class DeadCodeElimination(Pass):
     """Also takes out computations that the entry does not reach."""
 
     def run(self, module: Module) -> PassResult:
-        sweep = _Sweep(fixed(module))
-        sweep.all(module)
-        while sweep.narrow_fusions(
-            module
-        ):  # what they no longer take or give may have been all that needed more
-            sweep.all(module)
+        sweep = _Sweep(module)
+        sweep.all()
+        while sweep.narrow_fusions():  # what they no longer take or give may have been all that needed more
+            sweep.all()
         counts = sweep.counts
         if self.computations:
             counts["computations"] = remove_unreached(module)
@@ -67,15 +66,20 @@ def _unused(computation: Computation) -> list[Instruction]:
 class _Sweep:
     """One run over a module."""
 
-    def __init__(self, kept: frozenset[Instruction]) -> None:
-        self.kept = kept
+    def __init__(self, module: Module) -> None:
+        self.module = module
         self.counts = Counter[str]()
         self.with_unused_parameters: list[Computation] = []
 
-    def all(self, module: Module) -> None:
+    @functools.cached_property
+    def kept(self) -> frozenset[Instruction]:
+        """What stays although nothing uses it; looked for once something is unused."""
+        return fixed(self.module)
+
+    def all(self) -> None:
         """Takes the dead instructions of all computations out, and notes whose parameters nothing uses."""
         self.with_unused_parameters = []
-        for computation in module.computations:
+        for computation in self.module.computations:
             if computation.is_sugared or not computation._instructions:
                 continue
             unused = _unused(computation)
@@ -105,10 +109,10 @@ class _Sweep:
         computation.remove_all(dead)
         return len(dead)
 
-    def narrow_fusions(self, module: Module) -> bool:
+    def narrow_fusions(self) -> bool:
         """Takes away what fusions are given and what they give that nothing uses; whether there was any."""
         found: Counter[str] = Counter()
-        for body in module.computations:
+        for body in self.module.computations:
             if body._instructions and body.root.opcode == "tuple" and body.is_fusion_body:
                 found["outputs"] += _drop_outputs(body)
         for body in self.with_unused_parameters:
