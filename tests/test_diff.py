@@ -245,6 +245,33 @@ def test_what_differs_most_comes_first_and_not_what_is_largest() -> None:
         assert sizes[titles.index("changed: fusion: backend_config")] == 0
 
 
+@pytest.mark.parametrize(
+    ("config", "is_same"),
+    [
+        ('{"b":[1,2],"a":{"d":null,"c":"x"}}', True),
+        ('{ "a" : {"c":"x", "d":null}, "b" : [1, 2] }', True),
+        ('{"a":{"c":"x","d":null},"b":[2,1]}', False),
+        ('{"a":{"c":"x"},"b":[1,2]}', False),
+        ('{"a":{"c":"x","d":null},"b":[1,2]', False),  # no JSON, which is compared as text
+    ],
+)
+def test_configurations_are_compared_as_json(config: str, is_same: bool) -> None:
+    """The order of keys and the spaces are the printer's; of lists the order is part of the value."""
+
+    def text(config: str) -> str:
+        quoted = config.replace('"', '\\"')
+        return _SENT.replace("SIZE", "64").replace('{"c":"64"}', f'"{quoted}"').replace("tanh(s)", "tanh(u)")
+
+    parameter = "  u = f32[256]{0} parameter(1)\n  t ="
+    old, new = (
+        text(one).replace("  t =", parameter) for one in ('{"a":{"c":"x","d":null},"b":[1,2]}', config)
+    )
+    found = diff.compare(old, new)
+    assert [[part.name for part in change.parts] for change in found.changes] == (
+        [] if is_same else [["backend_config"]]
+    )
+
+
 _GATHER = (
     "f32[16]{0} all-gather(p), dimensions={0}, channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, "
     'frontend_attributes={chain_id="0"}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlotext as hlo
-from hlotext import lint
+from hlotext import lint, memory
 from hlotext.analysis.updates import updates
 from tests import support
 
@@ -86,11 +86,55 @@ def test_moments_that_come_back_narrower_are_donated_in_vain() -> None:
     """The results need memory of their own, which in the arguments' type they would not."""
     (finding,) = findings(NARROWED, "M102")
     assert finding.message == (
-        "2 donated arguments in `m`, `v` (f32, 8.00 MiB) cannot be reused: the results that replace them are bf16"
+        "the donated arguments `m`, `v` (f32, 8.00 MiB) cannot be reused: the results that replace them are bf16"
     )
     assert "return them as f32" in finding.help
     assert finding.peak_bytes == 4 << 20
     assert finding.bytes == 4 << 20
+
+
+WIDENED = f"""HloModule widened, is_scheduled=true, buffer_donor={{ (0, {{}}) }}
+
+ENTRY main {{
+  m = {HALF} parameter(0), metadata={{op_name="state['m']"}}
+  g = {SHAPE} parameter(1), metadata={{op_name="g"}}
+  n = f32[] parameter(2), metadata={{op_name="state['n']"}}
+  wide = {SHAPE} convert(m)
+  ROOT mean = {SHAPE} add(wide, g)
+}}
+"""
+
+
+def test_of_an_argument_that_comes_back_wider_the_lesser_repair_is_counted() -> None:
+    """Passed as f32 it takes 2 MiB more and spares the result's 4: as much as its buffer takes now."""
+    (finding,) = findings(WIDENED, "M102")
+    assert finding.message.startswith("the donated argument `state['m']` (bf16, 2.00 MiB) cannot be reused")
+    assert (finding.bytes, finding.peak_bytes) == (2 << 20, 2 << 20)
+    passed = WIDENED.replace(f"m = {HALF}", f"m = {SHAPE}").replace(f"  wide = {SHAPE} convert(m)\n", "")
+    passed = passed.replace("add(wide, g)", "add(m, g)")
+    aliased = passed.replace("buffer_donor={ (0, {}) }", "input_output_alias={ {}: (0, {}, may-alias) }")
+    before, after = (memory.assign(hlo.parse(text)).peak(0).bytes for text in (WIDENED, aliased))
+    assert before - after == finding.peak_bytes
+
+
+@pytest.mark.parametrize(
+    ("given", "returned", "saved"),
+    [
+        (1024, 128, 1024),  # replicated: sharded as the result is, it is its size, and the result lies in it
+        (128, 1024, 128),  # sharded: it grows to the result's size, and the result lies in it
+    ],
+)
+def test_of_another_sharding_the_argument_is_saved(given: int, returned: int, saved: int) -> None:
+    rows = f"""HloModule split, is_scheduled=true, buffer_donor={{ (0, {{}}) }}
+
+ENTRY main {{
+  x = f32[{given},1024]{{1,0}} parameter(0), metadata={{op_name="x"}}
+  g = f32[{returned},1024]{{1,0}} parameter(1), metadata={{op_name="g"}}
+  ROOT y = f32[{returned},1024]{{1,0}} negate(g)
+}}
+"""
+    (finding,) = findings(rows, "M102")
+    assert (finding.bytes, finding.peak_bytes) == (saved * 4096, saved * 4096)
 
 
 def test_of_another_argument_of_their_size_their_dimensions_are_told() -> None:

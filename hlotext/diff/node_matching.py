@@ -11,13 +11,16 @@ import bisect
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
 import hlotext as hlo
 from hlotext.diff.value_graph import Graph, base_opcode, element_count, family, op_name, plain_shape
+from hlotext.diff.value_numbering import config_text
 from hlotext.dumps.identity.states import stem
 from hlotext.ir.tables import traits
+from hlotext.ir.values.configs import BackendConfig
 
 _LEFT_OUT = (
     traits.PROVENANCE
@@ -345,9 +348,15 @@ def _agrees(new: hlo.Instruction, old: hlo.Instruction) -> bool:
         return str(new.literal) == str(old.literal)
     mine, theirs = new.attributes, old.attributes
     for name in mine:
-        if name not in _LEFT_OUT and (name not in theirs or theirs[name] != mine[name]):
+        if name not in _LEFT_OUT and (name not in theirs or not _is_same(theirs[name], mine[name])):
             return False
     return all(name in mine for name in theirs if name not in _LEFT_OUT)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if type(one) is BackendConfig and type(other) is BackendConfig:
+        return one == other or config_text(one) == config_text(other)
+    return bool(one == other)
 
 
 def _tails(first: str, second: str) -> bool:

@@ -6,6 +6,7 @@ out. Two modules share one `ValueNumbering`, which numbers equal things equally.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import hlotext as hlo
 from hlotext.ir.nodes.raw import CallAttributes
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
+from hlotext.ir.values.configs import BackendConfig
 
 LEFT_OUT = traits.PROVENANCE | traits.CONTROL | traits.IDENTIFIERS | {"original_value"}
 """Attributes that are not compared: source locations, ids, and those compared elsewhere."""
@@ -23,6 +25,16 @@ def names_nodes(value: Any) -> bool:
     if isinstance(value, tuple) and value:
         value = value[0]
     return isinstance(value, hlo.Computation | hlo.Instruction)
+
+
+def config_text(config: BackendConfig) -> str:
+    """A text of a backend_config that is equal for equal JSON, whatever the order of keys and the spaces."""
+    if not config.text.startswith("{"):
+        return str(config)
+    try:
+        return json.dumps(config.json(), sort_keys=True, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return str(config)
 
 
 class Said(NamedTuple):
@@ -96,7 +108,7 @@ class ValueNumbering:
         known = self._texts.get(id(value))
         if known is not None and known[0] is value:
             return known[1]
-        text = str(value)
+        text = config_text(value) if type(value) is BackendConfig else str(value)
         self._texts[id(value)] = value, text  # the value is held, so that its id stays its own
         return text
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import attrs
 
 from hlotext.analysis import Backend, byte_text
+from hlotext.analysis.entries import program_name
 from hlotext.analysis.updates import tree_of, updates
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
@@ -68,8 +69,12 @@ class _Replaced:
 
     @property
     def needless(self) -> int:
-        """Bytes that nothing holds once the result lies in its argument."""
-        return size_of(self.array if self.is_split else self.result)
+        """Bytes that nothing holds once the result lies in its argument.
+
+        Of arguments of another type the lesser of both repairs: the argument may grow, or be as small as it is.
+        """
+        given, returned = size_of(self.array), size_of(self.result)
+        return given if self.types == ("", "") else min(given, returned)
 
     @property
     def types(self) -> tuple[str, str]:
@@ -114,11 +119,14 @@ def _replaced(context: Context) -> Iterator[_Replaced]:
 def _report(group: list[_Replaced], given: str, returned: str, context: Context) -> Report:
     """The finding on arguments of one type whose results have another, or differ in sharding where both are empty."""
     total = byte_text(sum(size_of(one.array) for one in group))
-    names = list(dict.fromkeys(tree_of(one.parameter) for one in group))
+    is_one, is_known = len(group) == 1, all(one.is_update for one in group)
+    leaves = [program_name(one.parameter) or one.parameter.name for one in group]
+    is_few = len(leaves) <= _MOST_NAMES
+    names = leaves if is_few else list(dict.fromkeys(tree_of(one.parameter) for one in group))
     named = ", ".join(f"`{name}`" for name in names[:_MOST_NAMES])
     named += f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-    is_one, is_known = len(group) == 1, all(one.is_update for one in group)
-    what = f"the donated argument {named}" if is_one else f"{len(group):,} donated arguments in {named}"
+    several = f"the donated arguments {named}" if is_few else f"{len(group):,} donated arguments in {named}"
+    what = f"the donated argument {named}" if is_one else several
     it, its, results, are = ("it", "its", "result", "is") if is_one else ("them", "their", "results", "are")
     if given:
         of = f"that replace{'s' if is_one else ''} {it}" if is_known else f"with {its} dimensions"
@@ -152,7 +160,8 @@ def _spares(group: list[_Replaced], context: Context) -> dict[Any, float]:
     for one in group:
         value = flow.value_at(context.module.entry.root, one.index)
         if value is not None and value.instruction is not None:
-            spares[value.instruction, value.index] = 1.0
+            # Of a result that is larger than its argument, as much as the argument has to grow is no less.
+            spares[value.instruction, value.index] = min(1.0, one.needless / max(1, size_of(one.result)))
         if one.is_split:
             spares[one.parameter] = 1 - size_of(one.result) / size_of(one.array)
     return spares
