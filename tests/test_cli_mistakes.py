@@ -291,7 +291,9 @@ def test_builds_for_other_machines_are_no_recompilations(tmp_path: Path) -> None
     assert not list(
         recompiled(("f", one, shapes) for one, shapes in zip(machines, [first, second] * 2, strict=True))
     )
-    again = list(recompiled(("f", one, shapes) for one in machines[1:] for shapes in (first, second)))
+    again = list(
+        map(str, recompiled(("f", one, shapes) for one in machines[1:] for shapes in (first, second)))
+    )
     assert again == [
         f"f ({where}) was compiled 2 times, for 2 shapes of x: f32[4], f32[8]"
         for where in ("gpu, 1 device", "gpu, 8 devices", "unknown platform, unknown devices")

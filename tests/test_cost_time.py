@@ -368,9 +368,9 @@ def test_costs_by_line_have_the_least_time() -> None:
     times = [one["seconds"] for one in parts]
     assert times == sorted(times, reverse=True)
     assert times[0] > 0
-    assert "min time" in run("cost", place, "--by", "line", "--time").stdout.rpartition("By line")[2]
-    assert "min time" not in run("cost", place, "--by", "line").stdout.rpartition("By line")[2]
-    assert "min time" not in run("cost", place, "--by", "opcode", "--time").stdout.rpartition("By opcode")[2]
+    assert "  busy" in run("cost", place, "--by", "line", "--time").stdout.rpartition("By line")[2]
+    assert "  busy" not in run("cost", place, "--by", "line").stdout.rpartition("By line")[2]
+    assert "  busy" not in run("cost", place, "--by", "opcode", "--time").stdout.rpartition("By opcode")[2]
 
 
 def test_a_rate_of_all_types_is_named_by_those_of_the_products(tmp_path: Path) -> None:
@@ -409,3 +409,16 @@ def test_what_nothing_is_known_of_is_not_said_to_be_bound_by_something_else() ->
             f"ENTRY e {{\n  p = f32[{size},{size}]{{1,0}} parameter(0)\n  {product.format(n=size)}\n}}\n"
         )
         assert [one.bound for one in cost.estimate(module, "cpu").instructions if one.name == "x"] == [bound]
+
+
+def test_the_time_of_a_run_and_of_a_unit_have_names_of_their_own() -> None:
+    """What units are busy with adds up to the busy time of each, not to the minimum time of the run: they overlap."""
+    place = ROOT / "corpus" / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
+    (module,) = run_json("cost", place, "--chip", "v5e")["modules"]
+    assert sum(one["seconds"] for one in module["instructions"]) == pytest.approx(module["busy"]["core"])
+    moved = sum(seconds for unit, seconds in module["busy"].items() if unit != "core")
+    assert sum(one["seconds"] for one in module["transfers"]) == pytest.approx(moved)
+    assert module["seconds"] < sum(module["busy"].values())
+    shown = run("cost", place, "--chip", "v5e", "--by", "line").stdout
+    assert shown.count("  minimum time ") == 1
+    assert " min time" not in shown

@@ -432,6 +432,11 @@ ENTRY e {{
         (tmp_path / f"module_000{number}.jit_f.cpu_after_optimizations.txt").write_text(text)
     shown = " ".join(run("triage", tmp_path).stdout.split())
     assert "recompiled jit_f was compiled 7 times, for 7 shapes of x: f32[" in shown
+    (again,) = run_json("triage", tmp_path)["recompiled"]
+    assert (again["module"], again["compilations"], again["argument"], again["other_arguments"]) == (
+        "jit_f", 7, "x", 0,
+    )  # fmt: skip
+    assert len(set(again["shapes"])) == 7
     assert "... and 2 more" in shown
 
 

@@ -373,7 +373,7 @@ def _show_parts(
     parts = list(_parts(found, by, times, depth).items())
     if by == "line" and parts and (several := _several_callers(found, parts[0][0])):
         report.facts([("called from", several)])
-    note = "; min time: core, links and copies, which overlap" if times is not None else ""
+    note = "; busy: core, links and copies, which overlap" if times is not None else ""
     report.table(listing.table(f"By {by} (one run{note})", parts, limit))
 
 

@@ -116,7 +116,7 @@ def command(
             signatures += [(summary.name, machine, signature) for summary, machine, signature in summaries]
             unknown += notes
         shown = _DEFAULT_ROWS if limit is None else limit or None
-        show_modules(output(), ", ".join(files), rows, [*recompiled(signatures)], unknown, shown)
+        show_modules(output(), ", ".join(files), rows, [*map(str, recompiled(signatures))], unknown, shown)
     else:
         report = output()
         for place, trace in traces.items():

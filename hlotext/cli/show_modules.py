@@ -43,8 +43,34 @@ Machine = tuple[str, int | None]
 """The platform that a module is for, empty if unknown, and its number of devices, None if unknown."""
 
 
-def recompiled(modules: Iterable[tuple[str, Machine, Signature]]) -> Iterator[str]:
-    """Yields a line for each function that was compiled for several argument shapes, with the arguments that differ.
+@attrs.frozen
+class Recompiled:
+    """Function that was compiled for several argument shapes. `str()` is a line about it."""
+
+    module: str
+    machine: Machine
+    compilations: int
+    argument: str
+    """The argument with the most shapes."""
+    shapes: tuple[str, ...]
+    """Of that argument."""
+    other_arguments: int
+    """Number of further arguments whose shapes differ."""
+    is_of_several: bool
+    """True if the function was compiled for other machines as well."""
+
+    def __str__(self) -> str:
+        own, more = self.shapes, self.other_arguments
+        where = f" ({_machine_text(self.machine)})" if self.is_of_several else ""
+        others = f", and shapes of {pluralize(more, 'other argument')}" if more else ""
+        return (
+            f"{self.module}{where} was compiled {self.compilations} times, for {len(own)} shapes of {self.argument}: "
+            f"{', '.join(own[:_SHAPES])}{f' and {len(own) - _SHAPES} more' if len(own) > _SHAPES else ''}{others}"
+        )
+
+
+def recompiled(modules: Iterable[tuple[str, Machine, Signature]]) -> Iterator[Recompiled]:
+    """Yields each function that was compiled for several argument shapes, with the argument that differs most.
 
     Compilations for different platforms or numbers of devices are not compared.
     """
@@ -57,20 +83,12 @@ def recompiled(modules: Iterable[tuple[str, Machine, Signature]]) -> Iterator[st
     for name, machine, _ in groups:
         machines.setdefault(name, set()).add(machine)
     for (name, machine, labels), rows in groups.items():
-        shapes = [list(dict.fromkeys(column)) for column in zip(*rows, strict=True)]
+        shapes = [tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True)]
         differing = [(label, own) for label, own in zip(labels, shapes, strict=True) if len(own) > 1]
         if differing:
             label, own = max(differing, key=lambda one: len(one[1]))
-            others = (
-                f", and shapes of {pluralize(len(differing) - 1, 'other argument')}"
-                if len(differing) > 1
-                else ""
-            )
-            where = f" ({_machine_text(machine)})" if len(machines[name]) > 1 else ""
-            yield (
-                f"{name}{where} was compiled {len(rows)} times, for {len(own)} shapes of {label}: {', '.join(own[:_SHAPES])}"
-                f"{f' and {len(own) - _SHAPES} more' if len(own) > _SHAPES else ''}{others}"
-            )
+            is_of_several = len(machines[name]) > 1
+            yield Recompiled(name, machine, len(rows), label, own, len(differing) - 1, is_of_several)
 
 
 def _machine_text(machine: Machine) -> str:

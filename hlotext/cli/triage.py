@@ -17,7 +17,7 @@ from hlotext.cli.chip_options import chip_of
 from hlotext.cli.common import Unreadable, limit_option, refuse_missing, write_json
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Command, TerminalColumn, TerminalTable, emit_report, output, printable
-from hlotext.cli.show_modules import recompiled
+from hlotext.cli.show_modules import Recompiled, recompiled
 from hlotext.cli.table_options import columns_option
 from hlotext.findings.escape import markdown
 from hlotext.reports.human import percent
@@ -173,8 +173,8 @@ def _facts(found: triage.Triage, chip: str) -> list[tuple[str, str]]:
         facts.append(("" if number else "shown once", f"{place} is the same module as {same}"))
     if len(found.repeated) > _REPEATED:
         facts.append(("", f"{len(found.repeated) - _REPEATED:,} more texts repeat modules in the dumps"))
-    again = list(recompiled((one.name, (one.platform, one.devices), one.arguments) for one in found.modules))
-    facts += [("" if number else "recompiled", told) for number, told in enumerate(again[:_REPEATED])]
+    again = _recompiled(found)
+    facts += [("" if number else "recompiled", str(one)) for number, one in enumerate(again[:_REPEATED])]
     if len(again) > _REPEATED:
         facts.append(("", f"{len(again) - _REPEATED:,} more functions"))
     if found.failures:
@@ -182,6 +182,10 @@ def _facts(found: triage.Triage, chip: str) -> list[tuple[str, str]]:
     if not found.actions and found.modules:
         facts.append(("actions", "none: no large cost is proven avoidable"))
     return facts
+
+
+def _recompiled(found: triage.Triage) -> list[Recompiled]:
+    return list(recompiled((one.name, (one.platform, one.devices), one.arguments) for one in found.modules))
 
 
 def _is_other(one: triage.Examined, name: str) -> bool:
@@ -348,6 +352,20 @@ def _json(found: triage.Triage, ranked: Sequence[triage.Examined], chip: str) ->
         "suspects": [_action_json(one, chip) for one in found.suspects],
         "unpriced": [_action_json(one, chip) for one in found.unpriced],
         "repeated": [{"file": place, "same_as": same} for place, same in found.repeated],
+        "recompiled": [_recompiled_json(one) for one in _recompiled(found)],
+    }
+
+
+def _recompiled_json(one: Recompiled) -> dict[str, Any]:
+    platform, devices = one.machine
+    return {
+        "module": one.module,
+        "platform": platform or None,
+        "devices": devices,
+        "compilations": one.compilations,
+        "argument": one.argument,
+        "shapes": list(one.shapes),
+        "other_arguments": one.other_arguments,
     }
 
 

@@ -317,7 +317,7 @@ class CompilerEstimate:
         """Text describing the part of the program that has estimates."""
         return (
             f"for {self.instructions:,} of {self.of_instructions:,} instructions, "
-            f"which take {100 * self.priced_share:.0f}% of the core's minimum time"
+            f"which take {100 * self.priced_share:.0f}% of the core's busy time"
         )
 
 
