@@ -79,6 +79,44 @@ def test_layouts_and_shapes() -> None:
     assert found.changed[0].before == "f32[4]{0} negate"
 
 
+def test_what_is_inside_fusions_and_reducers_is_no_result() -> None:
+    """Two operations of 1 KiB become one fusion: one result less; in a loop's body results are results."""
+    apart = """HloModule m
+
+%body (p: f32[256]) -> f32[256] {
+  %p = f32[256]{0} parameter(0)
+  %e = f32[256]{0} exponential(%p)
+  ROOT %n = f32[256]{0} negate(%e)
+}
+
+ENTRY %main (x: f32[256]) -> f32[256] {
+  %x = f32[256]{0} parameter(0)
+  ROOT %c = f32[256]{0} call(%x), to_apply=%body
+}
+"""
+    fused = apart.replace(
+        "ROOT %n = f32[256]{0} negate(%e)", "ROOT %f = f32[256]{0} fusion(%p), kind=kLoop, calls=%inside"
+    )
+    fused = fused.replace("  %e = f32[256]{0} exponential(%p)\n", "").replace(
+        "%body (p",
+        """%inside (q: f32[256]) -> f32[256] {
+  %q = f32[256]{0} parameter(0)
+  %e = f32[256]{0} exponential(%q)
+  ROOT %n = f32[256]{0} negate(%e)
+}
+
+%body (p""",
+    )  # fmt: skip
+    found = changes(State(apart), State(fused))
+    assert found.bytes == -1024
+    assert changes(State(fused), State(apart)).bytes == 1024
+    assert {change.name for change in found.added} == {"f", "q"}
+    wider = fused.replace("%e = f32[256]{0} exponential(%q)", "%e = f64[256]{0} exponential(%q)")
+    assert changes(State(fused), State(wider)).bytes == 0
+    assert changes(State(apart), State(apart.replace("f32[256]{0} exp", "f64[256]{0} exp"))).bytes == 1024
+    assert changes(State(apart), State(apart.replace("f32[256]{0} exp", "what[256]{0} exp"))).bytes is None
+
+
 @pytest.mark.parametrize("name", TAGGED[::3])
 def test_counts_agree_with_the_texts(name: str, tmp_path: Path) -> None:
     """What came less what went is how many more operations there are; a step against itself is nothing."""

@@ -221,7 +221,8 @@ def _compilation_json(c: dumps.Compilation) -> dict[str, Any]:
 def timeline(path: str, module: str | None, stage: str | None, show_all: bool, output_format: str) -> None:
     """Changes of each step: operations, bytes of results, time.
 
-    Operations are added, removed, changed or renamed.
+    Operations are added, removed, changed or renamed, inside fusions too. Bytes are the increase in the results of all
+    operations that run step by step: what is inside fusions and reducers is not written.
 
     \b
     Example:

@@ -11,8 +11,9 @@ import hlotext as hlo
 from hlotext import analysis
 from hlotext.dumps.identity.graph import paired
 from hlotext.dumps.identity.pairing import Pairing
-from hlotext.dumps.identity.states import Op, State
+from hlotext.dumps.identity.states import NOT_COUNTED, Op, State
 from hlotext.ir.caches import text_cache
+from hlotext.ir.tables import traits
 
 _REFERENCE = re.compile(r"%([A-Za-z_][\w.\-]*)", re.ASCII)
 
@@ -52,6 +53,10 @@ class Changes:
     renamed: tuple[Change, ...] = ()
     is_same_text: bool = False
     """True if the texts are identical."""
+    bytes: int | None = 0
+    """Increase in the bytes of the results of all operations that run step by step: those of the entry and of what it calls
+    or repeats, but not those inside fusions and reducers. None if a shape is unknown.
+    """
 
     def __iter__(self) -> Iterator[Change]:
         yield from self.added
@@ -61,16 +66,6 @@ class Changes:
 
     def __len__(self) -> int:
         return len(self.added) + len(self.removed) + len(self.changed) + len(self.renamed)
-
-    @property
-    def bytes(self) -> int | None:
-        """Increase in the bytes of all results, or None if a shape is unknown."""
-        sizes = [(1, change.bytes) for change in self.added] + [(-1, change.bytes) for change in self.removed]
-        sizes += [(1, change.bytes) for change in self.changed]
-        sizes += [(-1, shape_bytes(change.before.rpartition(" ")[0])) for change in self.changed]
-        if any(size is None for _, size in sizes):
-            return None
-        return sum(sign * (size or 0) for sign, size in sizes)
 
 
 @text_cache(1 << 14)
@@ -117,9 +112,37 @@ def changes(old: State, new: State, pass_name: str = "") -> Changes:
             renamed.append(_change("renamed", new, op, before))
     taken = {before.name for before in was.values()}
     gone = (op for op in old.ops.values() if op.name not in taken and pairing.is_gone(op))
+    before, after = _result_bytes(old), _result_bytes(new)
     return Changes(
-        tuple(added), tuple(_change("removed", old, op) for op in gone), tuple(changed), tuple(renamed)
+        tuple(added),
+        tuple(_change("removed", old, op) for op in gone),
+        tuple(changed),
+        tuple(renamed),
+        bytes=None if before is None or after is None else after - before,
     )
+
+
+def _result_bytes(state: State) -> int | None:
+    """Bytes of the results of all operations that run step by step; None if a shape is unknown."""
+    if state.entry is None:
+        return None
+    reached = {state.entry.name: state.entry}
+    for part in (parts := [state.entry]):
+        for op in part.callers:
+            if op.opcode in traits.CONTROL_FLOW:
+                for name in op.callees:
+                    if name in state.parts and name not in reached:
+                        reached[name] = state.parts[name]
+                        parts.append(state.parts[name])
+    total = 0
+    for part in parts:
+        if part.bytes == NOT_COUNTED:
+            sizes = [shape_bytes(op.shape) for op in part.ops]
+            part.bytes = None if None in sizes else sum(size or 0 for size in sizes)
+        if part.bytes is None:
+            return None
+        total += part.bytes
+    return total
 
 
 def _befores(pairing: Pairing, ops: Iterable[Op]) -> dict[str, Op]:

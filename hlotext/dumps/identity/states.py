@@ -97,10 +97,13 @@ class Op:
         return f"<Op {self.name} = {self.opcode}>"
 
 
+NOT_COUNTED = -1
+
+
 class Part:
     """A computation."""
 
-    __slots__ = ("callers", "is_entry", "name", "ops", "parameters", "root", "users")
+    __slots__ = ("bytes", "callers", "is_entry", "name", "ops", "parameters", "root", "users")
 
     def __init__(self, name: str, ops: list[Op], *, is_entry: bool) -> None:
         self.name = name
@@ -111,6 +114,8 @@ class Part:
         self.callers = [op for op in ops if op.callees]
         """The operations in it that call others."""
         self.users: dict[str, list[tuple[Op, int]]] | None = None
+        self.bytes: int | None = NOT_COUNTED
+        """Bytes of all results, None if one is unknown; counted where they are asked for."""
 
     def users_of(self, name: str) -> list[tuple[Op, int]]:
         """Returns the users of an operation of this computation, with operand numbers."""
