@@ -112,13 +112,13 @@ def changes(old: State, new: State, pass_name: str = "") -> Changes:
             renamed.append(_change("renamed", new, op, before))
     taken = {before.name for before in was.values()}
     gone = (op for op in old.ops.values() if op.name not in taken and pairing.is_gone(op))
-    before, after = _result_bytes(old), _result_bytes(new)
+    bytes_before, bytes_after = _result_bytes(old), _result_bytes(new)
     return Changes(
         tuple(added),
         tuple(_change("removed", old, op) for op in gone),
         tuple(changed),
         tuple(renamed),
-        bytes=None if before is None or after is None else after - before,
+        bytes=None if bytes_before is None or bytes_after is None else bytes_after - bytes_before,
     )
 
 
