@@ -143,7 +143,7 @@ def test_of_another_argument_of_their_size_their_dimensions_are_told() -> None:
         "variance = f32[1024,1024]{1,0} add(square, v)", "variance = f32[1024,1024]{1,0} negate(square)"
     )
     (finding,) = findings(text, "M102")
-    assert "the results of their dimensions are bf16" in finding.message
+    assert "the results with their dimensions are bf16" in finding.message
 
 
 def test_gradients_are_not_updated() -> None:
