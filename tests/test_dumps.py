@@ -6,6 +6,7 @@ import gzip
 import lzma
 import re
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -314,6 +315,43 @@ def test_loose_protos_beside_dumps(tmp_path: Path) -> None:
         "module_0001.jit_f.sm_9.0a_gpu_after_optimizations.txt",
         "other.txt",
     ]
+
+
+@pytest.mark.parametrize("ending", ["tar", "tar.gz", "zip"])
+def test_protos_of_any_name_are_read_from_archives(tmp_path: Path, ending: str) -> None:
+    """As from folders; what is packed beside them and is no module is left out."""
+    pytest.importorskip("google.protobuf")
+    proto = hlo.parse(_LOOSE).to_proto()
+    folder = tmp_path / "files"
+    (folder / "deep").mkdir(parents=True)
+    for name, data in (("c.hlo.pb", proto), ("deep/x.pb", proto), ("notes.txt", b"no module\n")):
+        (folder / name).write_bytes(data)
+    place = tmp_path / f"packed.{ending}"
+    if ending == "zip":
+        with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as packed:
+            for path in sorted(folder.rglob("*")):
+                packed.write(path, path.relative_to(folder))
+    else:
+        with tarfile.open(place, "w:gz" if ending.endswith("gz") else "w") as archive:
+            archive.add(folder, ".")
+    texts = list(dumps.module_texts([place]))
+    assert [text.path for text in texts] == ["c.hlo.pb", "deep/x.pb"]
+    assert [text.load().name for text in texts] == ["m", "m"]
+    assert run("show", place).exit_code == 0
+    assert run("check", place).exit_code == 0
+
+
+def test_a_damaged_zip_is_unreadable(tmp_path: Path) -> None:
+    place = tmp_path / "bad.zip"
+    place.write_bytes(b"PK\x03\x04rubbish")
+    with pytest.raises(hlo.InputError, match="is not a readable archive"):
+        dumps.open(place)
+    with zipfile.ZipFile(place, "w") as packed:
+        packed.writestr("m.hlo", _LOOSE)
+    data = place.read_bytes()
+    place.write_bytes(data.replace(b"ENTRY", b"EXTRY", 1))
+    with pytest.raises(hlo.InputError, match="cannot be read"):
+        next(iter(dumps.module_texts([place]))).load()
 
 
 _LOOSE = "HloModule m\n\nENTRY e {\n  ROOT a = f32[] parameter(0)\n}\n"

@@ -579,8 +579,9 @@ def is_folder(place: str) -> bool:
         return False
     if os.path.isdir(place):
         return True
-    if "t" not in os.path.basename(place).lower().partition(".")[2].replace("txt", ""):
-        return False  # no kind of tar, and nothing that takes time is loaded
+    ending = os.path.basename(place).lower().partition(".")[2].replace("txt", "")
+    if "t" not in ending and "zip" not in ending:
+        return False  # no kind of archive, and nothing that takes time is loaded
 
     from hlotext.dumps.storage import is_archive
 

@@ -85,7 +85,7 @@ def _is_dump(path: str) -> bool:
 @click.group(cls=_Dump)
 def command() -> None:
     """Explore an XLA dump folder: modules, passes, provenance. DIR is a folder, a file in one, or a
-    folder packed with tar (.tar, .tgz, .tar.xz, .tar.zst).
+    folder packed with tar (.tar, .tgz, .tar.xz, .tar.zst) or zip.
 
     \b
     Examples:

@@ -11,7 +11,7 @@ import hlotext as hlo
 from hlotext.dumps.names import PROTO, FileName
 from hlotext.dumps.storage import Storage
 from hlotext.findings.errors import HloSyntaxError
-from hlotext.syntax.source.inputs import InputError, decode
+from hlotext.syntax.source.inputs import InputError, decode, is_binary, is_json
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -64,7 +64,9 @@ class DumpFile:
         Bytes that are not UTF-8 become surrogates. Raises InputError if the file cannot be read.
         """
         if self.kind != PROTO:
-            return decode(self.read())
+            data = self.read()
+            if self.compilation is not None or not (is_binary(data) or is_json(data)):
+                return decode(data)
         try:
             return str(self.load())
         except (HloSyntaxError, ImportError) as error:

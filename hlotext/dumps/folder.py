@@ -15,7 +15,7 @@ from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.files import DumpFile
 from hlotext.dumps.names import FileName, read_names
 from hlotext.dumps.notes import Note
-from hlotext.dumps.storage import ArchiveStorage, FolderStorage, Storage, is_archive
+from hlotext.dumps.storage import FolderStorage, Storage, archive, is_archive
 from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.spelling import did_you_mean
 from hlotext.syntax.source.inputs import missing
@@ -84,7 +84,7 @@ class DumpFolder:
 
 
 def open(place: str | os.PathLike[str]) -> DumpFolder:
-    """Opens a dump: a folder with its subfolders, or an archive (.tar, .tar.gz, .tar.xz, .tar.zst).
+    """Opens a dump: a folder with its subfolders, or an archive (.tar, .tar.gz, .tar.xz, .tar.zst, .zip).
 
     Given a file of a dump, opens its folder, limited to that file's compilation. Only file names are read; a folder
     without a dump yields no compilations. Raises InputError if the path does not exist or cannot be read.
@@ -95,7 +95,7 @@ def open(place: str | os.PathLike[str]) -> DumpFolder:
     if not os.path.exists(path):
         raise missing(path)
     if is_archive(path):
-        return opened(ArchiveStorage(path))
+        return opened(archive(path))
     where = Path(path).absolute()
     folder = where.parent
     if folder.name.startswith(_LIBTPU):  # inputs of libtpu, or a step of Shardy

@@ -8,17 +8,19 @@ import posixpath
 import tarfile
 import tempfile
 import weakref
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Protocol
 
 import attrs
 
-from hlotext.syntax.source.inputs import InputError, unpack, unpacked
+from hlotext.syntax.source.inputs import InputError, read_all, unpack, unpacked
 
 PACKINGS = (".gz", ".xz", ".zst")
 """Suffixes of compressed files."""
-_TARS = (".tar", ".tgz", ".txz", *(f".tar{packing}" for packing in PACKINGS))
+_ZIP = ".zip"
+_ARCHIVES = (".tar", ".tgz", ".txz", *(f".tar{packing}" for packing in PACKINGS), _ZIP)
 _MAX_ARCHIVE = 64 << 30
 """Bytes to which an archive may unpack. (It is unpacked to disk.)"""
 _PIECE = 1 << 20
@@ -28,7 +30,12 @@ _STEPS = "passes"
 
 def is_archive(name: str) -> bool:
     """Returns True if a file is named like an archive."""
-    return name.lower().endswith(_TARS)
+    return name.lower().endswith(_ARCHIVES)
+
+
+def archive(path: str) -> ArchiveStorage | ZipStorage:
+    """Returns the storage of an archive, which is opened on access."""
+    return ZipStorage(path) if path.lower().endswith(_ZIP) else ArchiveStorage(path)
 
 
 def without_packing(name: str) -> str:
@@ -87,7 +94,7 @@ class FolderStorage:
     """A folder with its subfolders and the archives of steps in it."""
 
     root: str
-    _archives: dict[str, tuple[ArchiveStorage, str]] = attrs.field(factory=dict)
+    _archives: dict[str, tuple[ArchiveStorage | ZipStorage, str]] = attrs.field(factory=dict)
     """Files that lie in an archive inside the folder: the archive, and the name in it."""
 
     def _refuse(self, error: OSError) -> None:
@@ -112,9 +119,9 @@ class FolderStorage:
                 else:
                     seen.add(name)
                     yield name
-            for archive in archives:
-                yield archive
-                storage = ArchiveStorage(os.path.join(self.root, archive))
+            for packed in archives:
+                yield packed
+                storage = archive(os.path.join(self.root, packed))
                 with contextlib.suppress(InputError):  # one that is damaged is a file like others
                     for inner in storage.names():
                         name = posixpath.join(prefix, inner)
@@ -203,6 +210,54 @@ class ArchiveStorage:
                     raise
                 raise InputError(f"{self.root} is not a readable archive: {error}") from None
         return self._tar
+
+
+@attrs.define(eq=False)
+class ZipStorage:
+    """A zip archive, whose files are decompressed one by one."""
+
+    root: str
+    _zip: zipfile.ZipFile | None = None
+    _members: dict[str, zipfile.ZipInfo] = attrs.field(factory=dict)
+
+    def names(self) -> Iterator[str]:
+        self._open()
+        yield from self._members
+
+    def path(self, name: str) -> str:
+        return name
+
+    def size(self, name: str) -> int:
+        return self._members[name].file_size if name in self._members else 0
+
+    def read(self, name: str) -> bytes:
+        opened = self._open()
+        try:
+            with opened.open(self._members[name]) as file:
+                data = read_all(file, name)
+        except (InputError, KeyError):
+            raise
+        except Exception as error:  # each packer has errors of its own, and a password is a RuntimeError
+            raise InputError(f"{self.root}: {name} cannot be read: {error}") from None
+        return unpack(data, name)
+
+    def archive(self, name: str) -> str | None:
+        return self.root
+
+    def real_path(self, name: str) -> str | None:
+        return None
+
+    def _open(self) -> zipfile.ZipFile:
+        if self._zip is None:
+            try:
+                self._zip = zipfile.ZipFile(self.root)
+            except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
+                raise InputError(f"{self.root} is not a readable archive: {error}") from None
+            weakref.finalize(self, self._zip.close)
+            for member in self._zip.infolist():
+                if not member.is_dir():
+                    self._members.setdefault(posixpath.normpath(member.filename).lstrip("/"), member)
+        return self._zip
 
 
 def _unpacked(path: str) -> IO[bytes]:

@@ -234,12 +234,12 @@ def _stem(path: str) -> str:
 
 
 def _holds_module(file: DumpFile) -> bool:
-    """True if a file looks like a module: text, or outside of archives a proto or its JSON."""
+    """True if a file looks like a module: text, a proto or its JSON."""
     try:
         data = file.read()
     except InputError:
         return False
-    if file.archive is None and (is_binary(data) or is_json(data)):
+    if is_binary(data) or is_json(data):
         return True
     return _HEAD.search(data[:_PROBED]) is not None
 

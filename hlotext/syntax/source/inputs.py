@@ -139,11 +139,11 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
         if place == "-":
             if sys.stdin is None:
                 raise InputError("standard input is closed")
-            return _all(sys.stdin.buffer, "<stdin>"), "<stdin>"
+            return read_all(sys.stdin.buffer, "<stdin>"), "<stdin>"
         path = os.fspath(place)
         try:
             with open(path, "rb", opener=_open) as file:
-                return _all(file, path), path
+                return read_all(file, path), path
         except IsADirectoryError:
             raise InputError(
                 f"{path} is a folder; give a file in it (the final HLO of a dump is in *after_optimizations.txt, for TPU "
@@ -157,7 +157,7 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
             reason = error.strerror if isinstance(error, OSError) else error
             raise InputError(f"{path} cannot be read: {reason}") from None
     name = str(getattr(place, "name", "<stream>"))
-    return _all(place, name), name
+    return read_all(place, name), name
 
 
 def missing(path: str) -> InputError:
@@ -218,8 +218,8 @@ _PATIENCE = 20
 """Seconds."""
 
 
-def _all(file: IO[Any], name: str) -> Any:
-    """Everything in a file. Raises InputError if it is more than a source may hold."""
+def read_all(file: IO[Any], name: str) -> Any:
+    """Returns everything in a file. Raises InputError if it is more than a source may hold."""
     most = most_bytes()
     pieces: list[Any] = []
     size = 0
