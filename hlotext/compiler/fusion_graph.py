@@ -220,9 +220,10 @@ class Graph:
         return member
 
     def merge(self, producer: Node, consumer: Node) -> None:
-        """Merges a fusion into a consumer (`HloFusionInstruction::MergeFusionInstruction`).
+        """Merges a producer fusion into a consumer (`HloFusionInstruction::MergeFusionInstruction`).
 
-        As in XLA, members are moved from the root backwards, so that the remaining ones are temporarily operands.
+        As in XLA, members are moved one at a time from the root backwards; members that are not yet moved are operands
+        of the consumer meanwhile.
         """
         given = self.open(producer)
         body = self.open(consumer)

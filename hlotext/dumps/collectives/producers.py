@@ -105,7 +105,11 @@ def argument_of(node: hlo.Instruction) -> hlo.Instruction | None:
 
 
 def reader_of(one: Communication, text: Text, key: Key | None) -> hlo.Instruction | None:
-    """Returns the first operation with other metadata that computes with a collective's result, including in fusions."""
+    """Returns the first operation that computes with a collective's result and has other metadata; None if there is
+    none.
+
+    Looks into fusions, and through operations that only forward the result.
+    """
     queue = list(one.start.user_view) or list(one.instruction.user_view)
     seen: set[hlo.Instruction] = set()
     for node in queue:
