@@ -67,8 +67,8 @@ def test_inserted_bypassed_and_undone(monkeypatch: pytest.MonkeyPatch, few: int)
     ("name", "number", "said"),
     [
         ("u", 0, "already has an instruction named u"),
-        ("c", 2, "or not of operand 2"),
-        ("c", 9, "or not of operand 9"),
+        ("c", 2, "its only operand is not operand 2"),
+        ("c", 9, "its only operand is not operand 9"),
     ],
 )
 def test_what_does_not_fit_is_refused(name: str, number: int, said: str) -> None:

@@ -62,7 +62,7 @@ def test_check(damaged: Path) -> None:
     assert (len(sarif["results"]), sarif["properties"]) == (2, {"total": 150, "truncated": True})
     junit = run("check", damaged, "--format", "junit", "--limit", "2")
     assert ET.fromstring(junit.stdout).attrib["failures"] == "2"
-    assert "total: 150, truncated" in junit.stdout
+    assert "2 of 150 findings" in junit.stdout
     assert junit.exit_code == 1
 
 

@@ -178,7 +178,7 @@ def test_gradients_of_grouped_convolutions_that_are_computed_for_all_pairs_of_ch
     (found,) = lint.run(hlo.parse(CHANNELS), config)
     assert found.name == "all"
     assert "convolution of 64x32x32x16 and 32x32x16x64" in found.message
-    assert "each channel alone" in found.help
+    assert "sum each channel separately" in found.help
     assert found.is_at_most
     assert not lint.run(hlo.parse(CHANNELS.replace("select(same,", "select(positive,")), config)
 

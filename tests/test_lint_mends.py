@@ -293,7 +293,7 @@ def test_data_widened_ahead_of_a_loop_cost_what_converting_in_its_body_spares() 
     finding = only(WIDENED, "D101", chip="h100", profile=Backend.GPU)
     assert finding.seconds == pytest.approx(seconds(WIDENED, "h100") - seconds(NARROW, "h100"), rel=0.1)
     assert finding.peak_bytes == pytest.approx(4 * 65536 * 128, rel=0.01)
-    assert "in s8 they take 8.00 MiB" in finding.message
+    assert "in s8 they would take 8.00 MiB" in finding.message
     read = WIDENED.replace(
         "new = f32[512,128]{1,0} add(sum, taken)", "half = f32[65536,128]{1,0} cosine(all)\n" + KEPT
     )

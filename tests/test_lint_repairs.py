@@ -35,8 +35,8 @@ def test_a_finding_without_an_edit_says_so() -> None:
     """Silence would pass for an edit that changes nothing."""
     found, done = outcome(case("G123"), "G123")
     assert (done.edit, done.seconds_after) == ("", None)
-    assert "no edit of the text is known" in done.reason
-    assert "what if: not applied: no edit of the text is known" in full_text(found, True)
+    assert "hlotext cannot apply this repair to the text" in done.reason
+    assert "what if: not applied: hlotext cannot apply this repair to the text" in full_text(found, True)
 
 
 @pytest.mark.parametrize(
