@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -11,12 +11,14 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import fusions_around, is_of_own_function, is_of_package
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report
-from hlotext.lint.values import VIEWS, Value, entered, source
+from hlotext.lint.values import VIEWS, Value, entered, result_elements, source
 from hlotext.lint.wording import described
 
 _SELECTED = "/select_n"
 """The end of the op_name of what `jax.vmap` makes of a conditional; its predicate is an integer, unlike jnp.where's."""
 _BATCHED = "vmap("
+_WHERE = "jit(_where)"
+"""The function that `jnp.where` calls."""
 _MOST_STEPS = 2_000
 _SPREAD = traits.REPEATS_ELEMENTS | VIEWS
 _CHEAP = ELEMENTWISE | _SPREAD | traits.NAMES_VALUE | traits.SLICES | traits.SOURCES
@@ -25,18 +27,88 @@ _CHEAP = ELEMENTWISE | _SPREAD | traits.NAMES_VALUE | traits.SLICES | traits.SOU
 
 def both_branches(context: Context) -> Iterator[Report]:
     """Yields reports on conditionals under `jax.vmap`, which compute both branches: at most the time of the longer one
-    could be saved.
+    could be saved; and on results of which one scalar selects.
     """
     groups: dict[Instruction, list[Value]] = defaultdict(list)
+    chosen: dict[Instruction, list[Value]] = defaultdict(list)
     for one in context.census.by_opcode.get("select", ()):
+        if is_of_package(one):
+            continue
         value = Value(one, fusions_around(one, context))
-        if (index := _branch_index(value)) is not None and not is_of_package(one):
+        if (index := _branch_index(value)) is not None:
             groups[index.instruction].append(value)
+        elif _is_programs(one) and (predicate := _scalar(value)) is not None:
+            chosen[predicate.instruction].append(value)
+    yield from _under_vmap(groups, context)
+    yield from _of_scalars(chosen, context)
+
+
+def _scalar(select: Value) -> Value | None:
+    """The scalar that selects one of two arrays as a whole; None if it is a constant, or elements are selected singly."""
+    if result_elements(select.instruction) == 1:
+        return None
+    made = source(select.operands()[0], _SPREAD)
+    return made if result_elements(made.instruction) == 1 and made.instruction.opcode != "constant" else None
+
+
+def _is_programs(select: Instruction) -> bool:
+    """True for a select of the program, not of a function that JAX has for its own use."""
+    name = select.metadata.op_name if select.metadata is not None else ""
+    return name.endswith(_SELECTED) and "jit(_" not in name.replace(_WHERE, "")
+
+
+def _of_scalars(groups: Mapping[Instruction, list[Value]], context: Context) -> Iterator[Report]:
+    for selects in groups.values():
+        first = selects[0].instruction
+        sides = [_exclusive(selects, n, context) | _fused_work(selects, n) for n in (1, 2)]
+        working = [side for side in sides if any(map(_is_work, side))]
+        if not working:
+            continue
+        # Each of two may be the one that is taken; of a single one it is unknown how often that is.
+        spared = min(working, key=context.prices.together)
+        dearest = max(
+            filter(_is_work, spared), key=lambda one: (context.prices.seconds(one), one.name), default=first
+        )
+        is_known = len(working) == len(sides)
+        other = "another result" if is_known else "a value that is there anyway"
+        yield Report(
+            first,
+            f"{described(dearest)} and {other} are both computed each time, and a scalar selects one of them"
+            if is_known
+            else f"{described(dearest)} is computed each time, and a scalar selects its result or {other}",
+            "let lax.cond(flag, f, g, x) compute only the one that is taken",
+            seconds=context.prices.together(spared),
+            is_proved=is_known,
+            is_at_most=not is_known,
+        )
+
+
+def _fused_work(selects: Sequence[Value], number: int) -> set[Instruction]:
+    """The fusions in which operand `number` of a select is computed by more than cheap operations."""
+    found = set[Instruction]()
+    for select in selects:
+        pending, seen = [select.operands()[number]], set[Value]()
+        while pending and len(seen) < _MOST_STEPS:
+            current = pending.pop()
+            if not current.fusions or current in seen:
+                continue
+            seen.add(current)
+            if current.instruction.opcode not in _CHEAP:
+                found.add(select.writer)
+            pending += current.operands()
+    return found
+
+
+def _is_work(one: Instruction) -> bool:
+    return any(part.opcode not in _CHEAP for part in parts_of(one))
+
+
+def _under_vmap(groups: Mapping[Instruction, list[Value]], context: Context) -> Iterator[Report]:
     for selects in groups.values():
         branches = [_exclusive(selects, number, context) for number in (1, 2)]
         branch = max(branches, key=context.prices.together)
         dearest = max(branch, key=lambda one: (context.prices.seconds(one), one.name), default=None)
-        if dearest is None or all(part.opcode in _CHEAP for one in branch for part in parts_of(one)):
+        if dearest is None or not any(map(_is_work, branch)):
             continue
         yield Report(
             selects[0].instruction,
