@@ -55,20 +55,26 @@ class TinyRounds(Rule):
             scattered, read = _worked_through(steps)
             runs = max(1, context.runs(loop) * trips)
             flops = sum(context.flops(product) // runs for product in _products(steps))
-            if not steps or flops > self.max_flops or read > self.max_read:  # its iterations do enough work
-                continue
             is_host = context.backend is Backend.CPU
             kernels = _kernels(loop, context)
             launch = context.prices.chip.rates.launch
             starting = rounds * kernels * launch.value if launch is not None else 0.0
-            if max(size, scattered) > (
-                self.max_bytes_host * len(steps) if is_host else self.max_bytes
-            ):  # its iterations write too many bytes
-                continue
+            part = starting / (context.prices.seconds(loop) or 1.0)
+            # Whatever a few operations do: where starting them takes about as long, that is most of what can be saved.
+            if part < _MUCH or len(steps) > _FEW:
+                if (
+                    not steps or flops > self.max_flops or read > self.max_read
+                ):  # its iterations do enough work
+                    continue
+                if max(size, scattered) > (
+                    self.max_bytes_host * len(steps) if is_host else self.max_bytes
+                ):  # its iterations write too many bytes
+                    continue
+            only = "only " if size <= self.max_bytes else ""
             yield Report(
                 loop,
-                f"{rounds:,} iterations run {pluralize(len(steps), 'operation')} each and write only {byte_text(size)} per "
-                f"iteration{_started(rounds * kernels)}: {_why(context)}",
+                f"{rounds:,} iterations run {pluralize(len(steps), 'operation')} each and write {only}{byte_text(size)} per "
+                f"iteration{_started(rounds * kernels)}: {_why(part, context)}",
                 "compute all iterations together (vmap, associative_scan), or do more in each iteration "
                 f"(lax.scan(..., unroll=8)){_of_calls(steps)}",
                 severity=None if starting else Severity.NOTE if is_host else Severity.WARNING,
@@ -77,10 +83,15 @@ class TinyRounds(Rule):
             )
 
 
-def _why(context: Context) -> str:
+def _why(part: float, context: Context) -> str:
     """The reason that such iterations are slow: starting operations, where that takes time, else too little work."""
-    is_launched = context.prices.chip.rates.launch is not None
-    return "launch overhead dominates" if is_launched else "each does too little to keep the chip busy"
+    if context.prices.chip.rates.launch is None:
+        return "each does too little to keep the chip busy"
+    return (
+        "launch overhead dominates"
+        if not 0 < part < _HALF
+        else f"launching takes {100 * part:.2g}% of their time"
+    )
 
 
 def _started(kernels: int) -> str:
@@ -128,6 +139,9 @@ def _inside(sequence: tuple[Thunk, ...]) -> Iterator[Thunk]:
         pending.extend(thunk.nested)
 
 
+_HALF = 0.5
+_MUCH = 0.4
+_FEW = 12
 _LEAST = 8
 """Rounds of one run of the loop: one of fewer, as random numbers are made by, is not worth another form."""
 
