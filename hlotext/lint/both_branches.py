@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.helpers import fusions_around, is_of_own_function, is_of_package
+from hlotext.lint.helpers import depends_on_device, fusions_around, is_of_own_function, is_of_package
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report
 from hlotext.lint.values import VIEWS, Value, entered, result_elements, source
@@ -64,6 +64,12 @@ def _of_scalars(groups: Mapping[Instruction, list[Value]], context: Context) -> 
         working = [side for side in sides if any(map(_is_work, side))]
         if not working:
             continue
+        begun = context.communication_of
+        predicate = selects[0].operands()[0]
+        if depends_on_device(predicate.instruction, context) or any(
+            one in begun for side in sides for one in side
+        ):
+            continue  # devices that take different branches wait for each other
         # Each of two may be the one that is taken; of a single one it is unknown how often that is.
         spared = min(working, key=context.prices.together)
         dearest = max(
