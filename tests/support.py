@@ -25,7 +25,7 @@ ON_GPU = 'fingerprint_before_lhs="0"'
 """The frontend attribute by which a module of a few lines is one for GPU."""
 
 SAY_ALL: dict[str, Any] = dict.fromkeys(
-    ("warn", "note", "warn_peak", "note_peak", "floor_seconds", "floor_bytes"), 0
+    ("warn", "note", "warn_peak", "note_peak", "scarce_memory", "floor_seconds", "floor_bytes"), 0
 )
 """Settings of lint with which nothing is too small to be said: the modules of tests are."""
 

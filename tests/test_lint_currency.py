@@ -266,7 +266,7 @@ def test_terms_of_a_product_can_be_the_same() -> None:
 def test_every_rule_with_a_cost_says_its_kind() -> None:
     kinds = {rule.waste for rule in lint.builtin_rules().values()} - {""}
     assert kinds == set(lint.WASTES)
-    assert attrs.fields(lint.Config).warn.default == 0.01
+    assert attrs.fields(lint.Config).warn.default == 0.02
 
 
 def test_shares_of_the_step_are_those_of_the_prices() -> None:

@@ -14,30 +14,30 @@ SCAN = (support.DATA / "lint" / "M116.txt").read_text().partition("HloModule sil
 LAYERS = (support.DATA / "lint" / "M124.txt").read_text().partition("HloModule silent")[0]
 
 
-def _scan(iterations: int, row: int) -> str:
-    """The scan with so many iterations that each keep a row of so many elements, twice their state."""
-    text = SCAN.replace("64,4096]", f"{iterations},4096]").replace("constant(64)", f"constant({iterations})")
-    text = re.sub(r"\b1024\b", str(row // 2), text.replace("[4,1024]", "[2,1024]"))
-    return re.sub(r"\b4096\b", str(row), text)
+@pytest.mark.parametrize("code", ["M116", "M121", "M124", "M125"])
+def test_memory_is_worth_time_where_the_module_needs_much_of_it(code: str) -> None:
+    """From the given part of the chip's memory on; a host's is taken for 64 GiB."""
+    text = (support.DATA / "lint" / f"{code}.txt").read_text().partition("HloModule silent")[0]
+    module = hlo.parse(text)
+    share = lint.make_context(module).memory_share
+    assert 0 < share < 0.5
+
+    def found(**settings: float) -> list[lint.Finding]:
+        return list(lint.run(module, lint.Config(select=(code,), **{**support.SAY_ALL, **settings})))
+
+    (finding,) = found(scarce_memory=share)
+    assert finding.peak_bytes
+    assert [one.seconds is not None for one in found(scarce_memory=share * 1.01)] == [True] * (
+        finding.seconds is not None
+    )
+    assert not lint.run(module, lint.Config(select=(code,)))
 
 
-@pytest.mark.parametrize(
-    ("iterations", "row", "found"), [(16, 1 << 28, 1), (16, 1 << 25, 0), (64, 1 << 25, 1)]
-)
-def test_few_iterations_may_keep_what_leaves_room(iterations: int, row: int, found: int) -> None:
-    """Of a host's memory nobody knows the size; it is taken for 64 GiB. 16 GiB are stacked, and 2 GiB; then 8 of many."""
-    reports = lint.run(hlo.parse(_scan(iterations, row)), lint.Config(select=("M116",), **support.SAY_ALL))
-    assert len(reports) == found
-    if found:
-        stack = 4 * iterations * row
-        assert reports[0].peak_bytes == pytest.approx(stack * (1 - 1 / 2 - 1 / iterations), rel=0.05)
-
-
-@pytest.mark.parametrize(("chip", "found"), [("h100", 1), ("mi300x", 0)])
-def test_unrolled_layers_may_keep_what_leaves_room(chip: str, found: int) -> None:
-    """6 GiB are 7.5% of the memory of one chip and 3.1% of the other's."""
-    config = lint.Config(select=("M124",), chip=chip, **support.SAY_ALL)
-    assert len(lint.run(hlo.parse(LAYERS), config)) == found
+def test_layers_keep_what_a_scan_would_keep() -> None:
+    """Of few iterations as of many: of 8 rows of gates and as many of the state, a fourth as long, less one row."""
+    text = SCAN.replace("f32[64,4096]", "f32[8,4096]").replace("constant(64)", "constant(8)")
+    (finding,) = lint.run(hlo.parse(text), lint.Config(select=("M116",), **support.SAY_ALL))
+    assert finding.peak_bytes == pytest.approx(8 * 4096 * 4 * (1 - 1 / 4 - 1 / 8), rel=0.05)
 
 
 def test_three_layers_are_the_least() -> None:

@@ -562,23 +562,8 @@ def test_memory_of_a_scan_is_found_behind_copies_of_its_zeros() -> None:
     assert only(copied, "M116").peak_bytes == pytest.approx(2 * 64 * 3 * 1024 * 4, rel=0.02)
 
 
-def test_of_few_iterations_only_what_small_arrays_give_again_is_told() -> None:
-    """As of the scores of attention in each of some layers; what is as large as its origin is an ordinary choice."""
-    text = (support.DATA / "lint" / "M116.txt").read_text("utf-8").partition("HloModule silent")[0]
-    few = text.replace("f32[64,4096]", "f32[8,4096]").replace("constant(64)", "constant(8)")
-    finding = only(few, "M116")
-    assert finding.peak_bytes == pytest.approx(7 * 4 * 1024 * 4, rel=0.03)
-    assert "those of each iteration from at most 4.00 KiB" in finding.message
-    large = few.replace(
-        "wide = f32[4,1024]{1,0} broadcast(h), dimensions={1}",
-        "wide = f32[4,1024]{1,0} iota(), iota_dimension=1",
-    )
-    config = lint.Config(select=("M116",), **support.SAY_ALL)
-    assert not lint.run(hlo.parse(large), config)
-
-
 def test_where_a_module_does_not_fit_what_lowers_its_peak_is_a_warning() -> None:
-    """Checkpointing trades time for memory: for few iterations an ordinary choice if they fit, the answer if they do not."""
+    """Checkpointing trades time for memory: there is plenty on one chip, and too little on the other."""
     text = (support.DATA / "lint" / "M116.txt").read_text("utf-8").partition("HloModule silent")[0]
     few = text.replace("f32[64,4096]", "f32[8,4096]").replace("constant(64)", "constant(8)")
     few = few.replace(
@@ -587,8 +572,7 @@ def test_where_a_module_does_not_fit_what_lowers_its_peak_is_a_warning() -> None
     )
     large = few.replace("4096", str(4 << 27)).replace("1024", str(1 << 27))
     tpu = lint.Config(profile=Backend.TPU, chip="v5p")
-    held = [one for one in lint.run(hlo.parse(large), tpu) if one.code.startswith("M1")]
-    assert [(one.code, one.severity.value) for one in held] == [("M116", "note")]
+    assert not [one for one in lint.run(hlo.parse(large), tpu) if one.code.startswith("M1")]
     found = {one.code: one for one in lint.run(hlo.parse(large), attrs.evolve(tpu, chip="v5e"))}
     assert found["M118"].severity.value == "error"
     assert found["M116"].severity.value == "warning"

@@ -169,16 +169,16 @@ sum {
 }
 
 ENTRY step {
-  w = f32[8192,1024]{1,0} parameter(0), sharding={replicated}
-  m = f32[8192,1024]{1,0} parameter(1), sharding={replicated}
-  x = bf16[1024,8192]{1,0} parameter(2), sharding={devices=[8,1]<=[8]}
-  narrow = bf16[8192,1024]{1,0} convert(w)
+  w = f32[262144,1024]{1,0} parameter(0), sharding={replicated}
+  m = f32[262144,1024]{1,0} parameter(1), sharding={replicated}
+  x = bf16[1024,262144]{1,0} parameter(2), sharding={devices=[8,1]<=[8]}
+  narrow = bf16[262144,1024]{1,0} convert(w)
   y = bf16[1024,1024]{1,0} dot(x, narrow), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  g = f32[8192,1024]{1,0} dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
-  s = f32[8192,1024]{1,0} all-reduce(g), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=sum
-  n = f32[8192,1024]{1,0} add(m, s)
-  v = f32[8192,1024]{1,0} subtract(w, n)
-  ROOT t = (f32[8192,1024]{1,0}, f32[8192,1024]{1,0}) tuple(v, n)
+  g = f32[262144,1024]{1,0} dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  s = f32[262144,1024]{1,0} all-reduce(g), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=sum
+  n = f32[262144,1024]{1,0} add(m, s)
+  v = f32[262144,1024]{1,0} subtract(w, n)
+  ROOT t = (f32[262144,1024]{1,0}, f32[262144,1024]{1,0}) tuple(v, n)
 }
 """
 
@@ -188,6 +188,6 @@ def test_weights_that_the_forward_pass_reads_are_not_the_updates_own() -> None:
     config = lint.Config(select=("C110",), **support.SAY_ALL)
     (finding,) = lint.run(hlo.parse(UPDATED), config)
     assert finding.instruction is not None
-    assert (finding.instruction.name, finding.bytes) == ("m", 4 * 8192 * 1024 * 7 // 8)
+    assert (finding.instruction.name, finding.bytes) == ("m", 4 * 262144 * 1024 * 7 // 8)
     no_moments = UPDATED.replace(", {1}: (1, {})", "")
     assert not lint.run(hlo.parse(no_moments), config)

@@ -16,8 +16,8 @@ LESS = """less {
   b = f32[] parameter(1)
   ROOT c = pred[] compare(a, b), direction=LT
 }"""
-REDUCED = "ROOT near = f32[8192]{0} reduce(away, zero), dimensions={1}, to_apply=sum"
-ABS = "away = f32[8192,8192]{1,0} abs(pairs)"
+REDUCED = "ROOT near = f32[16384]{0} reduce(away, zero), dimensions={1}, to_apply=sum"
+ABS = "away = f32[16384,16384]{1,0} abs(pairs)"
 
 
 def found(text: str, chip: str = "") -> list[lint.Finding]:
@@ -27,18 +27,18 @@ def found(text: str, chip: str = "") -> list[lint.Finding]:
 
 def test_the_saving_is_that_of_sixteen_blocks() -> None:
     (finding,) = found(PAIRS)
-    assert finding.peak_bytes == pytest.approx(15 / 16 * 2 * 4 * 8192 * 8192, rel=0.01)
+    assert finding.peak_bytes == pytest.approx(15 / 16 * 2 * 4 * 16384 * 16384, rel=0.01)
     assert finding.severity is Severity.NOTE
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (REDUCED, "ROOT near = f32[8192,8192]{1,0} negate(away)"),
-        (ABS, "away = f32[8192,8192]{1,0} sort(pairs), dimensions={1}, to_apply=less"),
+        (REDUCED, "ROOT near = f32[16384,16384]{1,0} negate(away)"),
+        (ABS, "away = f32[16384,16384]{1,0} sort(pairs), dimensions={1}, to_apply=less"),
         (
-            "x = f32[8192]{0} parameter(0)",
-            "x = f32[8192]{0} parameter(0)\n  given = f32[16384,8192]{1,0} parameter(1)",
+            "x = f32[16384]{0} parameter(0)",
+            "x = f32[16384]{0} parameter(0)\n  given = f32[32768,16384]{1,0} parameter(1)",
         ),
     ],
     ids=["returned", "sorted", "beside a larger argument"],
@@ -50,12 +50,12 @@ def test_what_no_blocks_would_spare_is_not_reported(old: str, new: str) -> None:
 
 
 def test_what_a_chip_has_in_plenty_is_not_reported() -> None:
-    """The same arrays of 512 rows take 16 MiB of the H100's 80 GiB."""
-    small = PAIRS.replace("8192,8192", "512,8192")
+    """The same arrays of 6,144 rows take 384 MiB of the H100's 80 GiB."""
+    small = PAIRS.replace("16384,16384", "6144,16384")
     small = (
         small.replace("broadcast(x), dimensions={0}", "broadcast(r), dimensions={0}")
-        .replace("zero =", "r = f32[512]{0} slice(x), slice={[0:512]}\n  zero =")
-        .replace("near = f32[8192]", "near = f32[512]")
+        .replace("zero =", "r = f32[6144]{0} slice(x), slice={[0:6144]}\n  zero =")
+        .replace("near = f32[16384]", "near = f32[6144]")
     )
     assert found(small)
     config = lint.Config(select=("M131",), chip="h100", profile=Backend.GPU)

@@ -263,6 +263,34 @@ def waste_memory(place: Place) -> Work:
     return Work(jax.grad(loss), [weights, place.array((131072, 4096))])
 
 
+@program(platforms=("tpu",))
+def waste_layer_residuals(place: Place) -> Work:
+    """M124: each of eight layers keeps what its backward pass needs, most of a chip's memory; checkpointed, it would not."""
+
+    def layer(w, x):
+        up, down = w
+        return x + jnp.tanh(jnp.tanh(x @ up) @ down)
+
+    def loss(weights, x):
+        for w in weights:
+            x = layer(w, x)
+        return (x.astype(jnp.float32) ** 2).mean()
+
+    up, down = (place.array(shape, jnp.bfloat16) for shape in ((1024, 4096), (4096, 1024)))
+    return Work(jax.grad(loss), [[(up, down)] * 8, place.array((98304, 1024), jnp.bfloat16)])
+
+
+@program(platforms=("gpu",))
+def waste_attention_scores(place: Place) -> Work:
+    """M125: a score for each pair of a query and a key goes to memory and back; a fused kernel holds a block of them."""
+
+    def attend(q, k, v):
+        scores = jnp.einsum("bhqd,bhkd->bhqk", q, k, preferred_element_type=jnp.float32) / 8
+        return jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(scores).astype(v.dtype), v)
+
+    return Work(attend, [place.array((4, 8, 2048, 64), jnp.bfloat16)] * 3)
+
+
 @program(devices=4, platforms=("tpu", "gpu"))
 def waste_nothing_meanwhile(place: Place) -> Work:
     """S102: a neighbour's block, and nothing to compute until it is there."""

@@ -183,12 +183,15 @@ def _severity(
 ) -> Severity | None:
     """A warning for what costs enough and is proved, a note for what costs less or is not; None for what costs too little.
 
-    Of what has no cost in this currency the rule's own. Unknown loops alone never make a warning.
+    Of what has no cost in this currency the rule's own. Unknown loops alone never make a warning. Memory that takes time
+    to save counts for nothing while there is plenty of it.
     """
     if report.severity is not None:
         return report.severity
     if seconds is None and peak is None:
         return rule.severity
+    if rule.is_trade and context.memory_share < config.scarce_memory:
+        peak, peak_share = None, 0.0
     # What is below the floor is a note at the most, and that only where it is much of a small program.
     small_time = seconds is not None and seconds < config.floor_seconds
     small_peak = peak is not None and peak < config.floor_bytes

@@ -21,7 +21,7 @@ from hlotext.lint.codes import code_names
 from hlotext.lint.registry import GONE, all_rules, current_code, note_of
 from hlotext.lint.rule import Context, Rule
 
-SHARES = ("warn", "note", "warn_peak", "note_peak", "floor_seconds", "floor_bytes")
+SHARES = ("warn", "note", "warn_peak", "note_peak", "scarce_memory", "floor_seconds", "floor_bytes")
 """The settings that say what is worth saying."""
 
 
@@ -77,14 +77,16 @@ class Config:
     """Root folder of the program's source, used to locate findings in it, or None if not given."""
     chip: str = ""
     """Chip for time estimates. If empty, it depends on the platform of the module: h100, v5e or a CPU."""
-    warn: float = 0.01
+    warn: float = 0.02
     """Minimum fraction of the step time that makes a proved finding a warning."""
-    note: float = 0.01
+    note: float = 0.02
     """Minimum fraction of the step time for a finding to be reported."""
-    warn_peak: float = 0.02
+    warn_peak: float = 0.05
     """Minimum fraction of peak memory that makes a proved finding a warning."""
-    note_peak: float = 0.02
+    note_peak: float = 0.05
     """Minimum fraction of peak memory for a finding to be reported."""
+    scarce_memory: float = 0.5
+    """Minimum fraction of the chip's memory that a module needs before findings propose to take time to save memory."""
     floor_seconds: float = 5e-6
     """Minimum saving in seconds for a warning, even if its fraction exceeds `warn`; smaller savings are notes."""
     floor_bytes: int = 1 << 20

@@ -14,7 +14,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.lint.alike_fusions import alike
-from hlotext.lint.demand import Asked, Demand, joined
+from hlotext.lint.demand import Asked, Demand, fraction, joined
 from hlotext.lint.operand_demands import operand_demands
 from hlotext.lint.zeros import zeros
 
@@ -27,6 +27,23 @@ def demands(module: Module) -> Mapping[Instruction, Asked]:
         if not computation.is_fusion_body and len(computation):
             walk.enter(computation, None, ())
     return walk.found
+
+
+def least_work(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Asked, float]:
+    """Demand for a result, or for an operand of a product that is zero where a mask of positions says so; with the least
+    part of the work that this takes in blocks."""
+    own = asked.get(one)
+    found = [(own, 1.0 if own is None else fraction(own, one.shape, by_blocks=True))]
+    for operand in one.operands if one.opcode in traits.CONTRACTIONS else ():
+        each = asked.get(operand)
+        if not isinstance(each, Demand) or not each.masks or operand.shape is None:
+            continue
+        # A diagonal operand scales rows, which D107 says.
+        if not any(
+            mask.is_diagonal(operand.shape.dimensions) or not mask.is_counted for mask in each.masks.values()
+        ):
+            found.append((each, fraction(each, operand.shape, by_blocks=True)))
+    return min(found, key=lambda each: each[1])
 
 
 @attrs.frozen(eq=False)

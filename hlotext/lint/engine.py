@@ -19,6 +19,7 @@ from hlotext.ir import gc_control
 from hlotext.ir.errors import UnknownSizeError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.expected import expect, expect_module
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
 from hlotext.lint.causes import Place, cause_of, merged
@@ -27,6 +28,7 @@ from hlotext.lint.config import Config, known_codes
 from hlotext.lint.exchange_causes import with_cause
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.helpers import operation
+from hlotext.lint.proof import is_avoidable
 from hlotext.lint.registry import RuleError, current_code
 from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed, notes_on_comments
@@ -94,11 +96,13 @@ def _run(module: Module, config: Config, file: str, compilation: Compilation | N
         (rule, report, tuple(_subjects(report, context))) for rule, report in _reports(rules, context, failed)
     ]
     said = {(rule.code, subject) for rule, _, subjects in reports for subject in subjects}
-    covered = {one: report for _, report, _ in reports for one in report.covers}
+    covering = _covering((rule, report) for rule, report, _ in reports)
     for rule, report, subjects in reports:
         if any((current_code(code), subject) in said for code in rule.yields_to for subject in subjects):
             continue
-        if report.instruction is not None and covered.get(report.instruction, report) is not report:
+        if report.instruction is not None and any(
+            _is_part((rule, report), other, context) for other in covering.get(report.instruction, ())
+        ):
             continue
         try:
             report = _caused(rule, report, context)
@@ -115,6 +119,30 @@ def _run(module: Module, config: Config, file: str, compilation: Compilation | N
         found += _verify(module, config, file)
     found += _failures(failed, module, file)
     return FindingList(sorted(found, key=_dearest_first))
+
+
+_Reported = tuple[Rule, Report]
+
+
+def _covering(reports: Iterable[_Reported]) -> dict[Instruction, list[_Reported]]:
+    """The reports that include the cost of an instruction."""
+    found: dict[Instruction, list[_Reported]] = {}
+    for rule, report in reports:
+        for one in report.covers:
+            found.setdefault(one, []).append((rule, report))
+    return found
+
+
+def _is_part(one: _Reported, other: _Reported, context: Context) -> bool:
+    """True if all that a report is about is included in another: a saving that is proved in none that is not, except that of
+    copies, which serve what goes."""
+    (rule, report), (_, whole) = one, other
+    named = (part[0] if isinstance(part, tuple) else part for part in report.spares)
+    about = {report.instruction, *report.covers, *named}
+    if report is whole or not whole.covers >= about or report.covers == whole.covers:
+        return False
+    is_copy = (report.waste or rule.waste) == "copied"
+    return is_copy or is_avoidable(*other, context) or not is_avoidable(*one, context)
 
 
 def _with_outcome(whole: Finding, places: Iterable[Place], context: Context) -> Finding:

@@ -10,18 +10,8 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.rule import Context
 
 MUCH_OF_PEAK = 0.3
-"""Part of the peak, or of what is too much, that checkpointing saves, from which on it is worth a second forward pass."""
-MUCH_OF_CHIP = 0.05
-"""Part of the chip's memory that it saves, from which on a module has little to spare: what each of a few layers keeps is
-an ordinary choice in others."""
-UNKNOWN_MEMORY = 64 << 30
-"""Bytes of memory of a chip of which nobody knows how many it has, as of hosts."""
-
-
-def leaves_little(saved: int, context: Context) -> bool:
-    """True if a module does not fit in its chip's memory, or `saved` bytes are a large part of it."""
-    usable = context.prices.chip.usable_bytes(0) or UNKNOWN_MEMORY
-    return context.excess is not None or saved >= MUCH_OF_CHIP * usable
+"""Part of the peak, or of what is too much, that checkpointing saves, from which on it is worth a second forward pass.
+Whether any memory is worth time, `Config.scarce_memory` decides."""
 
 
 def of_body(body: Computation, context: Context) -> str:

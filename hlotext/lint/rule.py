@@ -66,8 +66,12 @@ FAMILIES = {
 """Families by the letter of their codes."""
 
 
-_SCARCE = 0.002
-"""Part of a chip's memory from which on saving it is worth time."""
+UNKNOWN_MEMORY = 64 << 30
+"""Bytes of memory of a chip of which nobody knows how many it has, as of hosts."""
+_SCARCE = 0.01
+"""Part of a chip's memory from which on saving it is worth an edit."""
+WORTH_KERNEL = 0.1
+"""Part of the step, or of the peak, from which on a kernel of one's own, or of a library, is worth its use."""
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -129,12 +133,17 @@ class Context:
         return min(self.peak, self.excess.bytes)
 
     def is_scarce(self, saved: int) -> bool:
-        """Returns True if saving this many bytes of memory is worth extra time.
+        """Returns True if saving these bytes of memory is worth an edit of the program.
 
-        The minimum is 1/500 of the chip's memory. If the module does not fit, or that memory is unknown, any saving is.
+        That are a hundredth of the chip's memory, or any bytes if the module does not fit.
         """
-        usable = self.prices.chip.usable_bytes(0)
-        return usable is None or self.excess is not None or saved >= _SCARCE * usable
+        return self.excess is not None or saved >= _SCARCE * self._usable
+
+    @property
+    def memory_share(self) -> float:
+        """Fraction of the chip's memory that the module needs; at least 1 if it does not fit, 0 if unknown."""
+        share = (self.peak or 0) / self._usable
+        return max(1.0, share) if self.excess is not None else share
 
     def saved_peak(self, shares: Mapping[Any, float]) -> int | None:
         """Returns the reduction of peak memory in bytes if some results become smaller, or None if unknown.
@@ -155,6 +164,10 @@ class Context:
         if self.assignment is None or not self.peak:
             return None
         return max(0, self._needed - memory.without.kept(self.assignment, changed))
+
+    @property
+    def _usable(self) -> int:
+        return self.prices.chip.usable_bytes(0) or UNKNOWN_MEMORY
 
     @functools.cached_property
     def _needed(self) -> int:
@@ -326,7 +339,7 @@ class Report:
     repair: Repair | None = None
     """Edit of the module that repairs the finding, or None if unknown."""
     covers: frozenset[Instruction] = frozenset()
-    """Instructions whose cost is included. Other findings about them are dropped."""
+    """Instructions whose cost is included. Other findings about nothing else are dropped."""
     cause: str = ""
     """Key shared by findings with the same cause. If empty, the Python line is used, or else the op_name."""
 

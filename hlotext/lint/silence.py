@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 _MOST = 5
 """Findings below a threshold that are told, and candidates with the condition at which they stop."""
-_FLOORS: dict[str, Any] = dict.fromkeys(("note", "note_peak", "floor_seconds", "floor_bytes"), 0)
+_FLOORS: dict[str, Any] = dict.fromkeys(
+    ("note", "note_peak", "scarce_memory", "floor_seconds", "floor_bytes"), 0
+)
 """Settings below which nothing is said."""
 _COSTS = frozenset({"bytes", "copied", "flops", "host", "peak", "percent", "saved", "some", "total"})
 """Thresholds that keep what costs little away, by the end of their names. Others say of what kind a finding is."""

@@ -9,7 +9,7 @@ from hlotext.analysis.formatting import pluralize
 from hlotext.findings.errors import Severity
 from hlotext.lint.held import Held, at_peak, function_of, least_held, most_written
 from hlotext.lint.moving import comes_from_argument, moved_array
-from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.rule import UNKNOWN_MEMORY, Context, Report, Rule
 from hlotext.lint.wording import written
 
 _MUCH = 0.3
@@ -18,8 +18,6 @@ _LEAST = 0.1
 """Part of the chip's memory that they take, likewise: nobody is short of what is hardly used."""
 _ONE, _LEAST_OF_ONE = 0.4, 0.01
 """Part of the peak that one array makes, and of the chip's memory, likewise: one may be gone over in blocks."""
-_UNKNOWN = 64 << 30
-"""Bytes of memory of a chip of which nobody knows how many it has, as of hosts."""
 
 
 class LongLivedArray(Rule):
@@ -32,7 +30,7 @@ class LongLivedArray(Rule):
         most = most_written(context)
         if not most or most < _MUCH * (least_held(context) + most):  # no long-lived array is large enough
             return
-        memory = context.prices.chip.memory_bytes or _UNKNOWN
+        memory = context.prices.chip.memory_bytes or UNKNOWN_MEMORY
         if most < _LEAST_OF_ONE * memory:  # no long-lived array is large enough
             return
         peak = at_peak(context)

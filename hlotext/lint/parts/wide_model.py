@@ -105,7 +105,7 @@ def _network(context: Context) -> _Network | None:
         return None
     is_trained = has_backward_pass(context)
     found = dict.fromkeys(weight for one in every for weight in _weights_of(one, is_trained))
-    weights = frozenset(w for w in found if _is_changed(w, context) is is_trained)
+    weights = frozenset(w for w in found if (w in _changed(context)) is is_trained)
     return _Network(every, weights, is_trained) if len(weights) >= _LEAST_WEIGHTS else None
 
 
@@ -117,13 +117,18 @@ def _weights_of(product: Multiplication, is_trained: bool) -> Iterator[Instructi
         yield from (one for one in arguments if one is not None and _is_f32(one.shape))
 
 
-def _is_changed(weight: Instruction, context: Context) -> bool:
-    """True if a result may be an argument's new value, or its gradient: those of a training step's weights are."""
-    root, shape = context.module.entry.root, weight.shape
-    return shape is not None and any(
-        array.dimensions == shape.dimensions and array.element_type == shape.element_type
-        for _, array in arrays_of(root.shape)
+def _changed(context: Context) -> frozenset[Instruction]:
+    """The arguments of which a result may be the new value, or the gradient, as those of a training step's weights are."""
+    return _changed_arguments(context.module)
+
+
+@fact
+def _changed_arguments(module: Module) -> frozenset[Instruction]:
+    results = {(array.dimensions, array.element_type) for _, array in arrays_of(module.entry.root.shape)}
+    arrays = (
+        (one, one.shape) for one in module.entry.parameters if one.shape is not None and one.shape.is_array
     )
+    return frozenset(one for one, shape in arrays if (shape.dimensions, shape.element_type) in results)
 
 
 @fact
@@ -169,14 +174,16 @@ def _is_f32(shape: Shape | None) -> bool:
 
 
 class _Halved:
-    """The f32 arrays that would be bf16: of a training step all but those as large as a weight, which are its gradient, its
-    moments and itself."""
+    """The f32 arrays that would be bf16: of a training step all but those as large as an array that it updates, which are its
+    gradient, its moments and itself."""
 
     def __init__(self, network: _Network, context: Context) -> None:
         self._network = network
         self._context = context
-        self._sizes = {elements_of(weight.shape) for weight in network.weights}
         self._arguments = frozenset(context.arguments)
+        # Tables whose rows are looked up, and moments, are updated as weights are, though no matmul reads them.
+        state = _changed(context) if network.is_trained else frozenset()
+        self._sizes = {elements_of(one.shape) for one in state | network.weights}
 
     def _is_halved(self, one: Instruction, array: Shape) -> bool:
         if not _is_f32(array) or array.rank < _MATRIX or memory_space(array) != 0:

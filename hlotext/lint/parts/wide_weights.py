@@ -8,8 +8,7 @@ from hlotext.analysis import Backend, byte_text
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of
-from hlotext.lint.recomputing import UNKNOWN_MEMORY
-from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.rule import UNKNOWN_MEMORY, Context, Report, Rule
 from hlotext.lint.training import has_backward_pass, state_of
 
 _MUCH = 0.1

@@ -130,6 +130,8 @@ def _of_optimizer(devices: int, context: Context) -> Iterator[Report]:
     if not own or not any(one.kind in ("all-reduce", "reduce-scatter") for one in context.communications):
         return
     total, part = sum(size_of(one.shape) for one in own), 1 - 1 / devices
+    if not context.is_scarce(round(total * part)):  # the chip has plenty of memory for the optimizer's state
+        return
     first = max(own, key=lambda one: size_of(one.shape))
     yield Report(
         first,

@@ -15,19 +15,20 @@ from hlotext.ir.values.shape import Shape
 from hlotext.lint.alike_fusions import Alike, alike
 from hlotext.lint.both_branches import both_branches
 from hlotext.lint.demand import Asked, Demand, fraction
-from hlotext.lint.demanded import demands
+from hlotext.lint.demanded import demands, least_work
 from hlotext.lint.helpers import (
     connected,
     fusions_around,
     is_of_fourier_transform,
     is_of_package,
+    is_solvers,
     size_of,
 )
 from hlotext.lint.operand_demands import product_places
 from hlotext.lint.own_parts import own_part
 from hlotext.lint.own_parts import remedy as own_remedy
 from hlotext.lint.rounds import parts_of
-from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.rule import WORTH_KERNEL, Context, Report, Rule
 from hlotext.lint.square_factors import square_factors
 from hlotext.lint.stable_sorts import of_keys_alone
 from hlotext.lint.unused_rows import unused_rows
@@ -39,8 +40,6 @@ _MOST_COUNTED, _QUARTER = 0.6, 0.25
 causal masks of 768 positions do, and where data do, for which static sizes leave some room."""
 _HALF = 0.5
 """Part of which the author is warned: blocks of a triangle are more, and take a kernel of their own."""
-_KERNEL = 0.03
-"""Part of the step, or of the peak, from which on a kernel that skips blocks is worth writing."""
 _FIRST = 0.125
 """Part of a sorted dimension that the first or last elements are, likewise: more of them are not found faster."""
 _MOST_SELECTED, _LEAST_SELECTED_FROM = 16, 1024
@@ -80,6 +79,7 @@ class UnusedElements(Rule):
             elif (
                 opcode != "sort"
                 and not is_of_fourier_transform(one)
+                and not is_solvers(one)
                 and (found := _unused(one, bodies, asked)) is not None
             ):  # all its elements are used
                 main[one], kept = found
@@ -115,13 +115,13 @@ class UnusedElements(Rule):
                 if len(products) > 1
                 else ""
             )
-            part = max(_needed(main[one], asked)[1] for one in products)
+            part = max(least_work(main[one], asked)[1] for one in products)
             yield Report(
                 main[first],
                 f"{words.format(_product(main[first]))}{more}",
                 remedy,
                 flops=round(
-                    sum(context.flops(main[one]) * (1 - _needed(main[one], asked)[1]) for one in products)
+                    sum(context.flops(main[one]) * (1 - least_work(main[one], asked)[1]) for one in products)
                 ),
                 seconds=seconds,
                 spares=spares,
@@ -131,16 +131,16 @@ class UnusedElements(Rule):
                 if part <= _HALF or _in_iterations(main[first], asked) <= _MOST_COUNTED
                 else False,
                 is_at_most=len(products) > 1
-                or not _is_of_positions(_needed(main[first], asked)[0])
+                or not _is_of_positions(least_work(main[first], asked)[0])
                 or product_places(main[first]) is None,
             )
 
 
 def _is_worth_kernel(seconds: float, spares: Mapping[Instruction, float], context: Context) -> bool:
-    if seconds >= _KERNEL * context.prices.step:
+    if seconds >= WORTH_KERNEL * context.prices.step:
         return True
     saved = context.saved_peak(spares)
-    return saved is not None and saved >= _KERNEL * (context.peak or saved)
+    return saved is not None and saved >= WORTH_KERNEL * (context.peak or saved)
 
 
 def _kernel_positions(product: Instruction) -> int:
@@ -171,7 +171,7 @@ def _unused(
     products = bodies.parts(one, _PRODUCTS)
     if not products and asked.get(one) is None:
         return None
-    needed = [_needed(part, asked) for part in products or [one]]
+    needed = [least_work(part, asked) for part in products or [one]]
     kept = max(part for _, part in needed)
     counted = all(_is_of_positions(each) for each, _ in needed)
     if kept > (_MOST_COUNTED if counted else _QUARTER) or not all(
@@ -181,26 +181,9 @@ def _unused(
     return (products[0] if products else one), kept
 
 
-def _needed(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Asked, float]:
-    """Demand for a result, or for an operand of a product that is zero where a mask of positions says so; with the least
-    part of the work that this takes in blocks."""
-    own = asked.get(one)
-    found = [(own, 1.0 if own is None else fraction(own, one.shape, by_blocks=True))]
-    for operand in one.operands if one.opcode in _PRODUCTS else ():
-        each = asked.get(operand)
-        if not isinstance(each, Demand) or not each.masks or operand.shape is None:
-            continue
-        # A diagonal operand scales rows, which D107 says.
-        if not any(
-            mask.is_diagonal(operand.shape.dimensions) or not mask.is_counted for mask in each.masks.values()
-        ):
-            found.append((each, fraction(each, operand.shape, by_blocks=True)))
-    return min(found, key=lambda each: each[1])
-
-
 def _in_iterations(one: Instruction, asked: Mapping[Instruction, Asked]) -> float:
     """The part of the iterations of loops in which a mask keeps any element of a product: the others need not run."""
-    needed, _ = _needed(one, asked)
+    needed, _ = least_work(one, asked)
     masks = (needed.masks or {}).values() if isinstance(needed, Demand) else ()
     return min((mask.rounds for mask in masks), default=1.0)
 
@@ -212,7 +195,7 @@ def _is_of_positions(needed: Asked) -> bool:
 def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) -> bool:
     """True if there is a cheaper matmul: there is none if data selects single elements."""
     needed, places = asked.get(product), product_places(product)
-    if _needed(product, asked)[0] is not needed:  # a mask of positions excludes rows of its operands
+    if least_work(product, asked)[0] is not needed:  # a mask of positions excludes rows of its operands
         return True
     if not isinstance(needed, Demand):
         return False
@@ -237,7 +220,7 @@ def _product(one: Instruction) -> str:
 
 def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context) -> tuple[str, str]:
     """The part of a result that is used, in words with `{}` for the result, and the remedy."""
-    needed, _ = _needed(one, asked)
+    needed, _ = least_work(one, asked)
     assert isinstance(needed, Demand)
     lengths = one.shape.dimensions if one.shape is not None else ()
     counts = {d: part.count for d, part in enumerate(needed.parts) if part is not None}

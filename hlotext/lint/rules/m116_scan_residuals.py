@@ -1,4 +1,4 @@
-"""Intermediate values of each iteration that a long scan keeps for its backward pass."""
+"""Intermediate values of each iteration that a scan keeps for its backward pass."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ from hlotext.analysis import byte_text, responsible_frame
 from hlotext.analysis.formatting import seconds
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of
-from hlotext.lint.recomputing import MUCH_OF_PEAK, leaves_little, of_body
+from hlotext.lint.recomputing import MUCH_OF_PEAK, of_body
 from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.slots import backward_loops, handed_to, memory_of, stacks, taken_out
-from hlotext.lint.small_origins import CHECKPOINT, are_of_attention, small_origin
-
-_MANY = 32
-"""Iterations from which on what each of them keeps is out of proportion: of few, as of layers, it is an ordinary choice in a
-module that fits with much to spare."""
 
 
 class ScanResiduals(Rule):
@@ -44,7 +39,7 @@ class ScanResiduals(Rule):
             saved = context.saved_peak(spares)
             stake = context.peak_at_stake
             if (
-                saved and stake and saved >= MUCH_OF_PEAK * stake and context.is_scarce(saved)
+                saved and stake and saved >= MUCH_OF_PEAK * stake
             ):  # forward loops store too few bytes for backward loops
                 yield from reports
 
@@ -59,8 +54,6 @@ def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Cont
         for slot, given in enumerate(rounds.given)
         if slot not in rounds.passed and slot not in stacked
     )
-    if count < _MANY and (whole <= carried or not leaves_little(whole - carried, context)):
-        return _of_few(rounds, count, kept, context) if count > 1 else None
     if whole <= carried:  # it keeps no more for the backward pass than checkpointing would
         return None
     places = [place for slot in kept for place in memory_of(rounds, slot)]
@@ -76,27 +69,5 @@ def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Cont
         is_held=True,
         # The backward pass holds what one iteration computes.
         spares=dict.fromkeys(places, max(0.0, 1 - carried / whole - 1 / count)),
-        origin=kept[largest],
-    )
-
-
-def _of_few(rounds: Rounds, count: int, kept: dict[int, Instruction], context: Context) -> Report | None:
-    """Of layers only those values that much smaller ones would give again, such as the scores of attention."""
-    found = {slot: small_origin(update, size_of(update.shape), context) for slot, update in kept.items()}
-    origins = {slot: origin for slot, origin in found.items() if origin is not None}
-    if not origins or are_of_attention(
-        origins.values()
-    ):  # it has too few iterations: keeping values of each is normal
-        return None
-    whole = sum(size_of(rounds.given[slot].shape) for slot in origins)
-    largest = max(origins, key=lambda slot: size_of(rounds.given[slot].shape))
-    return Report(
-        rounds.given[largest],
-        f"a scan of {count:,} iterations saves {byte_text(whole)} of intermediate values for its backward pass, which could "
-        f"recompute those of each iteration from at most {byte_text(origins[largest].bytes)}",
-        f"{CHECKPOINT} the backward pass recomputes them",
-        whole - whole // count,
-        is_held=True,
-        spares={place: 1 - 1 / count for slot in origins for place in memory_of(rounds, slot)},
         origin=kept[largest],
     )

@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from hlotext.analysis import byte_text, responsible_frame
 from hlotext.analysis.formatting import pluralize, seconds
 from hlotext.lint.held import Held, at_peak, function_of, least_held, written_in_main
+from hlotext.lint.recomputing import MUCH_OF_PEAK
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.small_origins import CHECKPOINT, Origin, are_of_attention, small_origin
 from hlotext.lint.training import is_forward
 from hlotext.lint.wording import written
-
-_MUCH = 0.3
-"""Part of the peak, or of what is too much, that computing them again saves, from which on it is worth its time."""
 
 
 class KeptForBackward(Rule):
@@ -30,7 +28,7 @@ class KeptForBackward(Rule):
         kept = [(one, size) for one, size in written_in_main(context) if is_forward(one)]
         total = sum(size for _, size in kept)
         stake = context.excess.bytes if context.excess is not None else least_held(context) + total
-        if total < _MUCH * stake:  # no forward pass of a derivative writes much
+        if total < MUCH_OF_PEAK * stake:  # no forward pass of a derivative writes much
             return
         peak = at_peak(context)
         if peak is None:
@@ -52,7 +50,7 @@ class KeptForBackward(Rule):
             needed = {responsible_frame(held.filler): held for held, _ in reversed(group)}.values()
             spared = [held for held, _ in group if held not in needed]
             saved = context.saved_peak({(held.filler, tuple(held.index)): 1.0 for held in spared})
-            if not saved or saved < _MUCH * (
+            if not saved or saved < MUCH_OF_PEAK * (
                 context.peak_at_stake or saved
             ):  # the peak would hardly be lower
                 continue

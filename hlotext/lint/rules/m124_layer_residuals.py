@@ -9,7 +9,7 @@ from hlotext.analysis import byte_text, responsible_frame
 from hlotext.analysis.formatting import pluralize, seconds
 from hlotext.lint.held import Held, at_peak, least_held, written_in_main
 from hlotext.lint.helpers import operation
-from hlotext.lint.recomputing import MUCH_OF_PEAK, leaves_little, of_forward
+from hlotext.lint.recomputing import MUCH_OF_PEAK, of_forward
 from hlotext.lint.rounds import unmoved
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.training import is_forward
@@ -33,9 +33,7 @@ class LayerResiduals(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         kept = [(one, size) for one, size in written_in_main(context) if is_forward(unmoved(one))]
         total = sum(size for _, size in kept)
-        if total < MUCH_OF_PEAK * least_held(context) or not leaves_little(
-            total, context
-        ):  # no forward pass of a derivative writes much
+        if total < MUCH_OF_PEAK * least_held(context):  # no forward pass of a derivative writes much
             return
         peak = at_peak(context)
         if peak is None:
@@ -51,10 +49,8 @@ class LayerResiduals(Rule):
         handed_on = _handed_on(repeated)
         spared = [held for group in repeated if group is not handed_on for held in group[1:]]
         saved = context.saved_peak({(held.filler, tuple(held.index)): 1.0 for held in spared})
-        if (
-            not saved
-            or saved < MUCH_OF_PEAK * (context.peak_at_stake or saved)
-            or not leaves_little(saved, context)
+        if not saved or saved < MUCH_OF_PEAK * (
+            context.peak_at_stake or saved
         ):  # checkpointing its layers would hardly lower the peak
             return
         first = max(spared, key=lambda held: held.bytes)

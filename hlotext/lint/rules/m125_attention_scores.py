@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
 
@@ -10,16 +10,17 @@ from hlotext.analysis import Backend, arrays_of, byte_text, memory_space
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
-from hlotext.lint.helpers import size_of
+from hlotext.lint.demanded import demands, least_work
+from hlotext.lint.helpers import changes_layout, size_of
 from hlotext.lint.products import Product, products
-from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.rounds import parts_of
+from hlotext.lint.rule import WORTH_KERNEL, Context, Report, Rule
 from hlotext.lint.small_origins import without_scores
 from hlotext.lint.training import is_backward
-from hlotext.lint.values import elements_of, source
+from hlotext.lint.values import Value, consumers, elements_of, source
 from hlotext.lint.wording import sizes
 
-_MUCH = 0.1
-"""Part of the peak, or of the step, that they take, from which on another kernel is worth it."""
+_VIEWED = frozenset({"bitcast", "copy-done", "get-tuple-element"})
 _MOVED = traits.REARRANGES_ELEMENTS | traits.COPY_HALVES | {"convert"}
 
 
@@ -108,13 +109,16 @@ def _report(scores: _Scores, context: Context) -> Iterator[Report]:
     ]
     if not touching:  # they are not written to memory
         return
-    saved = context.saved_peak(dict.fromkeys(arrays, 1.0)) or 0
-    seconds = sum(_spared(one, scores, context) for one in touching)
+    kept = _kept(context)
+    turned = _turned([one for one in touching if one in kept], set(touching))
+    saved = context.saved_peak(dict.fromkeys([*arrays, *turned], 1.0)) or 0
+    seconds = sum(_spared(one, scores, kept.get(one), context) for one in touching)
+    seconds += context.prices.together(turned)
     if context.backend is Backend.CPU:  # blocks of queries are not faster there
         seconds = 0.0
     if (
-        saved < _MUCH * (context.peak or saved) or not context.is_scarce(saved)
-    ) and seconds < _MUCH * context.prices.step:  # they are a small part of the peak and of the step
+        saved < WORTH_KERNEL * (context.peak or saved) and seconds < WORTH_KERNEL * context.prices.step
+    ):  # they are a small part of the peak and of the step
         return
     yield Report(
         scores.product.dot,
@@ -126,17 +130,62 @@ def _report(scores: _Scores, context: Context) -> Iterator[Report]:
         peak_bytes=saved,
         is_at_most=True,
         cause=f"scores of {scores.lengths}",
+        covers=frozenset(part for one in (*touching, *turned) for part in (one, *parts_of(one))),
     )
+
+
+def _turned(matmuls: Iterable[Instruction], inside: set[Instruction]) -> set[Instruction]:
+    """Copies that only turn what these matmuls read or write into the layouts that they take: a kernel has its own."""
+    found = set[Instruction]()
+    for matmul in matmuls:
+        for operand in matmul.operands:
+            one = _unviewed(operand)
+            while _turns(one) and inside.issuperset(_readers(one)):
+                inside = {*inside, one}
+                found.add(one)
+                one = _unviewed(one.operands[0])
+        pending = _readers(matmul)
+        while pending:
+            one = pending.pop()
+            if _turns(one) and one not in found:
+                found.add(one)
+                pending += _readers(one)
+    return found
+
+
+def _turns(one: Instruction) -> bool:
+    return one.opcode in traits.COPIES and changes_layout(one)
+
+
+def _unviewed(one: Instruction) -> Instruction:
+    while one.opcode in _VIEWED and one.operands:
+        one = one.operands[0]
+    return one
+
+
+def _readers(one: Instruction) -> list[Instruction]:
+    return [user.writer for user, _ in consumers(Value(one), _VIEWED)]
 
 
 def _in_memory(scores: _Scores, one: Instruction) -> bool:
     return any(scores.stacked(array) and memory_space(array) == 0 for _, array in arrays_of(one.shape))
 
 
-def _spared(one: Instruction, scores: _Scores, context: Context) -> float:
-    """Seconds that all runs of an operation would take less if scores were not in memory."""
+def _kept(context: Context) -> dict[Instruction, float]:
+    """The part of the work of each operation with matmuls that masks of positions leave, in a kernel that skips the rest."""
+    asked = demands(context.module)
+    kept: dict[Instruction, float] = {}
+    for product in products(context):
+        _, part = least_work(product.dot, asked)
+        kept[product.whole] = max(part, kept.get(product.whole, 0.0))
+    return kept
+
+
+def _spared(one: Instruction, scores: _Scores, kept: float | None, context: Context) -> float:
+    """Seconds that all runs of an operation would take less at the most if scores were not in memory: of matmuls the needed
+    part of the arithmetic is left, of what is between them only other arrays, for a kernel does the rest meanwhile."""
     least = context.prices.own_least.get(one)
-    if least is None or not least.working:
+    if least is None or not least.seconds:
         return 0.0
     size = 0.0
     for each in {*one.operands, one}:
@@ -144,5 +193,7 @@ def _spared(one: Instruction, scores: _Scores, context: Context) -> float:
             count = scores.stacked(array)
             if count and memory_space(array) == 0:
                 size += size_of(array) / count
-    then = max(least.compute or 0.0, (least.memory or 0.0) - context.prices.reading(size))
-    return context.prices.seconds(one) * max(0.0, 1 - then / least.working)
+    then = max(0.0, (least.memory or 0.0) - context.prices.reading(size))
+    if kept is not None:
+        then = max(then, kept * (least.compute or 0.0)) + least.launch
+    return context.prices.seconds(one) * max(0.0, 1 - then / least.seconds)
