@@ -352,6 +352,8 @@ CHIPS: Mapping[str, Chip] = MappingProxyType({row.name: row for row in _ROWS})
 
 _SLICE = re.compile(r"^(v\d[a-z]*)-\d+$")
 """A slice as Cloud TPU names it, by its number of cores or chips: `v5litepod-8`."""
+_MAKER = re.compile(r"^(?:google|cloud|tpu|nvidia|amd|instinct|tesla)[\s_-]*(?=\w)")
+"""A maker or kind before the name of a chip."""
 
 
 def chip(name: str) -> Chip:
@@ -371,7 +373,9 @@ def chip(name: str) -> Chip:
     if of_kind:  # the kind of a chip; only the CPU's is a chip too
         raise ValueError(f"no chip is named {name!r}; give one of {', '.join(of_kind)}")
     held = [known for known in CHIPS if known in word]  # tpu-v4, nvidia-h100-80gb
-    meant = suggestion(held[:1]) or did_you_mean(word, CHIPS) or f"known: {', '.join(CHIPS)}"
+    # The first letter is a family of products, and no slip: v100 is neither a100 nor h100.
+    family = [known for known in CHIPS if known[0] == _MAKER.sub("", word)[:1]]
+    meant = suggestion(held[:1]) or did_you_mean(_MAKER.sub("", word), family) or f"known: {', '.join(CHIPS)}"
     raise ValueError(f"no chip is named {name!r}; {meant}")
 
 

@@ -37,7 +37,7 @@ class Selection:
     def __attrs_post_init__(self) -> None:
         if self.line is not None and _bounds(self.line)[1] > _bounds(self.line)[2]:
             raise ValueError(f"{self.line} is not a line range such as model.py:12-30")
-        if self.line is not None and _NO_NUMBER.search(self.line):
+        if self.line is not None and (_NO_NUMBER.search(self.line) or self.line.isdecimal()):
             raise ValueError(f"{self.line} is not a source line such as model.py:12")
 
     @property

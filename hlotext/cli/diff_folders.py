@@ -37,6 +37,11 @@ def compare_folders(old: str, new: str, exact: bool) -> FolderDiff:
             f"neither {old} nor {new} has files named like those of --xla_dump_to (module_0001.NAME.STAGE.txt); "
             "name two files"
         )
+    for place, other, some in ((old, new, found.only_new), (new, old, found.only_old)):
+        if not found.pairs and len(some) == len(found.only_old) + len(found.only_new):
+            raise Unreadable(
+                f"{place} has no files named like those of --xla_dump_to (module_0001.NAME.STAGE.txt); {other} has"
+            )
     return found
 
 

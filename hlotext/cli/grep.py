@@ -23,6 +23,7 @@ from hlotext.analysis import (
 )
 from hlotext.analysis.formatting import pluralize
 from hlotext.analysis.meant import NamesMeant
+from hlotext.analysis.scopes import scopes, source_locations
 from hlotext.analysis.selection import Selection
 from hlotext.analysis.sizes import parse_bytes
 from hlotext.cli.chip_options import place_text
@@ -65,6 +66,27 @@ class _Asked:
     is_coloured: bool
     inside: list[str] = attrs.field(factory=list)
     """Names of matches that `min_bytes` leaves out because they stand in fusions and functions of elements."""
+    near: list[Instruction] = attrs.field(factory=list)
+    """Instructions that the pattern matches but the other options leave out; without any, those of its opcode."""
+
+    @property
+    def restrictions(self) -> list[str]:
+        """The options that leave out what the pattern matches."""
+        asked = self.selection
+        given = {
+            "line": asked.line,
+            "function": asked.function,
+            "scope": asked.scope,
+            "min-bytes": self.min_bytes,
+        }
+        return [f"--{name}" for name, value in given.items() if value]
+
+    def note_near(self, module: hlo.Module) -> None:
+        """Keeps what a module without a match has of the pattern, for the message that there is none."""
+        found = [one for one in module.instructions() if self.pattern.match(one) is not None]
+        if not found and self.pattern.opcode is not None:
+            found = [one for one in module.instructions() if one.opcode == self.pattern.opcode]
+        self.near.extend(found)
 
 
 @click.command()
@@ -187,7 +209,9 @@ def command(
             "only the last text of each compilation in a folder is searched (--which all searches every pass)"
         )
     if not found and not count and output_format == "text" and why is None:
-        say(f"no match in {pluralize(len(inputs.places) - inputs.unreadable, 'file')}")
+        say(
+            f"no match in {pluralize(len(inputs.places) - inputs.unreadable, 'file')}{_nearly(asked, allow_unknown)}"
+        )
     if not found:
         raise click.exceptions.Exit(NOT_FOUND)
 
@@ -215,6 +239,8 @@ def _search(
                     matches.append(_as_json(place, instruction, match, source))
                 elif not (count or names_only):
                     printer.show(instruction, source)
+            if not total and not is_json:
+                asked.note_near(module)
         if output_format == "text" and count:
             echo(f"{printable(place)}:{counts[place]}")
         elif output_format == "text" and names_only and counts[place]:
@@ -254,6 +280,49 @@ def _matching(module: hlo.Module, asked: _Asked) -> Iterator[tuple[Instruction, 
 def _result_bytes(instruction: Instruction) -> int:
     """Bytes that it writes; of what only views memory those of its result."""
     return written_bytes(instruction) or total_of(instruction.shape).allocated_bytes
+
+
+def _nearly(asked: _Asked, is_tolerant: bool) -> str:
+    """The end of the message that nothing matches: what an option leaves out, or which instructions have the opcode."""
+    opcode = asked.pattern.opcode
+    if not asked.near:
+        return f"; no instruction has the opcode {opcode}" if opcode is not None and not is_tolerant else ""
+    first, many = asked.near[0], len(asked.near)
+    if asked.pattern.match(first) is None:
+        which = (
+            f"the only {opcode}, {first.name}, does"
+            if many == 1
+            else f"{many:,} have the opcode {opcode}, but do"
+        )
+        return f"; {which} not fit: --why {shlex.quote(first.name)} explains"
+    options = asked.restrictions
+    where = f", {told}" if len(options) == 1 and (told := _origin(first, options[0])) else ""
+    return (
+        f"; without {' and '.join(options)} {'there is one' if many == 1 else f'there are {many:,}'}{where}"
+    )
+
+
+def _origin(instruction: Instruction, option: str) -> str:
+    """What an option asks of an instruction, as it is for this one."""
+    home = instruction.computation
+    if option == "--min-bytes":
+        return f"{instruction.name} of {byte_text(_result_bytes(instruction))}"
+    if home is None or home.module is None:
+        return ""
+    if option == "--scope":
+        scope = str(scopes(home.module).of(instruction))
+        return f"{instruction.name} in the scope {scope}" if scope else f"{instruction.name} without a scope"
+    known = source_locations(home.module).get(instruction)
+    if known is None:
+        return f"{instruction.name} without a source line"
+    place = known[0]
+    if option == "--function":
+        return (
+            f"{instruction.name} of {place.function}"
+            if place.function
+            else f"{instruction.name} without a function"
+        )
+    return f"{instruction.name} of {place.file}:{place.line}"
 
 
 def _by_name(name: str, files: tuple[str, ...]) -> str:

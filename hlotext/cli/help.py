@@ -14,6 +14,7 @@ _TOPICS = {
     "pass": "Explain a pass of `hlotext rewrite`; without a NAME, list them.",
     "schema": "JSON Schema of what a command writes; without a COMMAND, list them.",
 }
+_PLURALS = {"rules": "rule", "codes": "rule", "code": "rule", "schemas": "schema"}
 
 
 class _Help(CommandGroup):
@@ -38,6 +39,7 @@ class _Help(CommandGroup):
         words = current(args)
         if words[:1] == ["help"] and len(words) > 1:  # `help opcodes`, a former spelling of a topic
             words = words[1:]
+        words[:1] = [_PLURALS.get(word, word) for word in words[:1]]
         if words and (words[0] in _TOPICS or words[0].startswith("-")):
             return super().resolve_command(ctx, words)
         names = importlib.import_module("hlotext.cli.help_names")  # loads all tables

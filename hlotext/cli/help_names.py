@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import click
@@ -14,8 +15,9 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.chips import CHIPS
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli import COMMANDS, CommandGroup, current
-from hlotext.cli.output import output
-from hlotext.ir.spelling import nearest, slip_of, with_article
+from hlotext.cli.command_line import options_of
+from hlotext.cli.output import echo, output
+from hlotext.ir.spelling import codes_meant, nearest, slip_of, with_article
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.types import ELEMENT_TYPES
@@ -39,8 +41,24 @@ def command(ctx: click.Context, words: tuple[str, ...]) -> None:
     name, *more = sorted(words, key=lambda word: word.startswith("-"))
     kinds = kinds_of(name)
     assert ctx.parent is not None
+    listed = _kind_of_word(name)
+    if listed and more:  # `help chip h100`
+        name, more, kinds = more[0], more[1:], [listed] if listed in kinds_of(more[0]) else []
+        if not kinds:
+            every = f"`hlotext help {listed.replace(' ', '-')}s` lists all"
+            ctx.parent.fail(f"no {listed} {name}; {meant(name) or every}")
+    elif listed == COMMAND:
+        click.echo(ctx.find_root().get_help())
+        return
+    elif listed:
+        for kind in kinds:
+            output().heading(f"{name} ({kind})")
+            output().facts(_FACTS[kind](name))
+        output().heading(f"{pluralize(len(_NAMES[listed]()), listed)}")
+        echo(f"  {', '.join(_NAMES[listed]())}")
+        return
     if not kinds:
-        ctx.parent.fail(f"nothing is named {name!r}; {meant(name) or _ALL}")
+        ctx.parent.fail(f"nothing is named {name!r}; {meant(name) or _option(name, ctx.find_root()) or _ALL}")
     if COMMAND in kinds:
         more = [word for word in more if not word.startswith("-")]
         _show_command(ctx, [*_command_names()[name].split(), *more])
@@ -66,10 +84,47 @@ _ALL = "`hlotext help --help` lists the kinds of names"
 
 def meant(word: str) -> str:
     """Returns a suggestion for a word that names something else or nearly names something; empty if there is none."""
-    known = [name for kind, names in _NAMES.items() if kind != _COLUMN for name in names()]
-    names = [word] if kinds_of(word) else nearest(word, known) or slip_of(word, _NAMES[_COLUMN]())
+    known = [name for kind, names in _NAMES.items() if kind not in (_COLUMN, _RULE) for name in names()]
+    names = [word] if kinds_of(word) else codes_meant(word, _NAMES[_RULE]()) if _CODE.fullmatch(word) else []
+    names = names or [one for one in nearest(word, known) if slip_of(word.lower(), [one.lower()])]
+    names = names or slip_of(word, _NAMES[_COLUMN]())
     shown = " or ".join(f"`hlotext help {name}` ({kinds_of(name)[0]})" for name in dict.fromkeys(names))
     return f"did you mean {shown}?" if shown else ""
+
+
+_CODE = re.compile(r"[A-Za-z][\dOIlo]{2,4}")
+"""A code of a finding, or nearly one."""
+
+
+def _kind_of_word(word: str) -> str:
+    """The kind without a page that a word names, in the singular or plural: `chips`; empty for others."""
+    plain = word.lower().replace("-", " ").replace("_", " ")
+    plain = _OTHER_KINDS.get(plain, plain)
+    kinds = [kind for kind in (*_FACTS, COMMAND) if kind != _COLUMN]
+    return next((kind for kind in kinds if plain in (kind, f"{kind}s", f"{kind[:-1]}ies")), "")
+
+
+_OTHER_KINDS = {
+    "type": "element type",
+    "types": "element type",
+    "dtypes": "element type",
+    "queries": "SQL query",
+}
+
+
+def _option(word: str, root: click.Context) -> str:
+    """The commands that have an option of that name, as advice; empty if there are none."""
+    group = root.command
+    assert isinstance(group, click.Group)
+    commands = ((name, group.get_command(root, name)) for name in COMMANDS)
+    option = f"--{word.lstrip('-')}"
+    having = [name for name, one in commands if one is not None and option in options_of(one)]
+    shown = " or ".join(f"`hlotext help {name}` (its option {option})" for name in having[:_MOST_HAVING])
+    return f"did you mean {shown}?" if having else ""
+
+
+_MOST_HAVING = 2
+"""Commands that are named for an option that several have."""
 
 
 def has_page(word: str) -> bool:

@@ -9,7 +9,7 @@ from hlotext.cli.common import FORMAT, say, write_json
 from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, is_colourful, output
 from hlotext.cli.usage import named_elsewhere
 from hlotext.findings.failures import FAILED, INTERNAL
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import codes_meant, suggestion
 from hlotext.syntax.source import codes as syntax_codes
 from hlotext.verify import codes as verify_codes
 
@@ -37,7 +37,7 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
             say(note)
         rule = known.get(hlo.lint.registry.current_code(code.upper()))
         if rule is None:
-            near = named_elsewhere(code) or did_you_mean(code.upper(), known)
+            near = named_elsewhere(code) or suggestion(codes_meant(code, known))
             every = "`hlotext help rule` lists all"
             raise click.UsageError(
                 f"no code {code}; {near} ({every})" if near else f"no code {code}; {every}"

@@ -45,7 +45,7 @@ from hlotext.cli.findings import (
 from hlotext.cli.json_output import json_text
 from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, output, shortened
 from hlotext.dumps.texts import ModuleFile
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import codes_meant, did_you_mean, suggestion
 from hlotext.lint.engine import loop_bodies
 from hlotext.lint.files import compilation_around
 from hlotext.lint.registry import current_code, note_of
@@ -336,7 +336,7 @@ def _explain(files: Sequence[str | ModuleFile], code: str, config: lint.Config) 
         say(note)
     code = current_code(code)
     if code not in lint.all_rules(config.rule_files):
-        meant = did_you_mean(code, list(lint.all_rules(config.rule_files)))
+        meant = suggestion(codes_meant(code, lint.all_rules(config.rule_files)))
         raise Unreadable(f"no rule {code}; {meant or '`hlotext help rule` lists all'}")
     for file in files:
         try:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import click
 
 from hlotext.cli.command_line import noted_words, options_of, pasted, split
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, suggestion
 
 _OTHER_NAMES = {
     "limit": "top head max count num n rows max-rows first most",
@@ -33,6 +33,12 @@ _OTHER_NAMES = {
     "version": "v V ver",
     "mesh": "axes topology",
     "trips": "trip-count iterations loops",
+    "depth": "hops radius levels distance neighbors neighbours",
+    "hops": "depth radius levels distance neighbors neighbours",
+    "config": "conf configuration settings pyproject",
+    "isolated": "no-config",
+    "fix": "autofix apply-fixes",
+    "in-place": "inplace write overwrite fix",
 }
 """Names that other tools have for an option."""
 _HABITS = (
@@ -92,6 +98,9 @@ def no_such_option(error: click.NoSuchOption) -> str:
     }
     long = {name: spelling for name, spelling in known.items() if len(name) > 1 and spelling.startswith("--")}
     near = did_you_mean(plain, [*values, *long]) if len(plain) > 1 else ""
+    if not near:  # `--extend-ignore`, which has more words than the option
+        within = [name for name in long if set(name.split("-")) < set(plain.split("-"))]
+        near = suggestion(sorted(within, key=len)[-1:])
     if near:
         found = near.split("`")[1]
         return f"{said}; did you mean `{long.get(found) or values[found]}`?"

@@ -10,7 +10,7 @@ import numpy as np
 import hlotext as hlo
 from hlotext.analysis.formatting import pluralize, seconds
 from hlotext.analysis.meant import bare
-from hlotext.cli.common import FORMAT, Inputs, NotFound, Unreadable, timeout_option, write_json
+from hlotext.cli.common import FORMAT, Inputs, NotFound, Unreadable, as_options, timeout_option, write_json
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import output
 from hlotext.execution import Execution, NotExecutable, run
@@ -117,7 +117,7 @@ _LISTED = 5
 def _why(module: hlo.Module, error: NotExecutable) -> str:
     """Why a module does not run: its first error by the verifier, which names the line, else what the client says."""
     wrong = next((one for one in hlo.verify(module) if one.severity is hlo.Severity.ERROR), None)
-    return str(error) if wrong is None else f"{wrong.brief}; `hlotext verify` lists all errors"
+    return as_options(str(error)) if wrong is None else f"{wrong.brief}; `hlotext verify` lists all errors"
 
 
 def _module(place: str) -> hlo.Module:

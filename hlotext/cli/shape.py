@@ -12,7 +12,7 @@ import click
 from hlotext.cli import shape_layout, shape_shard
 from hlotext.cli.common import FORMAT, Unreadable, limit_option
 from hlotext.ir.values.tile_assignment import MOST_DEVICES
-from hlotext.ir.values.types import ELEMENT_TYPES
+from hlotext.ir.values.types import ELEMENT_TYPES, shape_meant
 
 _LIMIT = 16
 _MODULE = re.compile(rb"\bHloModule\b|^\s*ENTRY\b|^\s*(ROOT )?%?[\w.-]+ = |^.*\{\s*$|\0", re.MULTILINE)
@@ -112,7 +112,10 @@ def command(
     elif what[0] in ELEMENT_TYPES and all(word.isdecimal() for word in what[1:]):
         raise click.UsageError(f"the sizes go in brackets: {what[0]}[{','.join(what[1:])}]")
     elif len(what) == 1 and not _SHAPE.search(what[0]):
-        raise Unreadable(f"{what[0]} is neither a file nor a shape such as f32[8,128]")
+        meant = shape_meant(what[0])
+        raise Unreadable(
+            f"{what[0]} is neither a file nor a shape{'; ' + meant if meant else ' such as f32[8,128]'}"
+        )
     else:
         shape_layout.show(what, questions, output_format)
 

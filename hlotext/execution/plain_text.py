@@ -171,7 +171,8 @@ class _Writer:
         self.devices = devices or known.total or 1
         if devices is not None and devices > 1 and known.total not in (None, 1, devices):
             raise NotExecutable(
-                f"it is for {known.total} devices; run it on that many, or whole with devices=1"
+                f"the module is for {known.total} devices, not {devices}; set devices= to {known.total}, or to 1 to run "
+                "the whole program"
             )
         # Of a text that names no devices those that are asked for are partitions.
         self.partitions = (known.partitions or 1) if known.total == self.devices else self.devices

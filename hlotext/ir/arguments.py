@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, cast
 
+from hlotext.ir import foreign_names
+
 FROM_INSIDE = (TypeError, AttributeError, LookupError, ValueError, AssertionError)
 """Errors that an argument of another type may end in."""
 _GENERATOR = 0x20
@@ -30,13 +32,13 @@ def answer_for(module: ModuleType, names: Iterable[str]) -> None:
     for name in names:
         value = home.get(name)
         if isinstance(value, FunctionType):
-            answering = _answering(value)
+            answered = answering(value)
             where, own_name = vars(sys.modules[value.__module__]), value.__name__
             if where.get(own_name) is value:
                 where[own_name] = (
-                    answering  # the same for everybody: processes are sent functions by their names
+                    answered  # the same for everybody: processes are sent functions by their names
                 )
-            home[name] = answering
+            home[name] = answered
         elif isinstance(value, type) and value.__module__.partition(".")[0] == _OWN:
             _answer_for_methods(value)
 
@@ -45,44 +47,56 @@ def _answer_for_methods(kind: type) -> None:
     if issubclass(kind, BaseException) or "_is_answering" in vars(kind):
         return
     kind._is_answering = True  # type: ignore[attr-defined]
+    if kind.__name__ in foreign_names.RESULTS:
+        foreign_names.tell_members(kind)
+    if kind.__name__ in foreign_names.SETTINGS:
+        kind.__init__ = answering(cast("FunctionType", kind.__init__), kind.__name__)  # type: ignore[method-assign]
     for name, value in list(vars(kind).items()):
         if name.startswith("_"):
             continue
         if isinstance(value, FunctionType):
-            setattr(kind, name, _answering(value))
+            setattr(kind, name, answering(value))
         elif isinstance(value, classmethod | staticmethod) and isinstance(value.__func__, FunctionType):
-            setattr(kind, name, type(value)(_answering(value.__func__)))
+            setattr(kind, name, type(value)(answering(value.__func__)))
 
 
-def _answering(function: FunctionType, name: str = "") -> Callable[..., Any]:
+def answering(function: FunctionType, name: str = "", instead: str | None = None) -> Callable[..., Any]:
     """The function; where it fails, an argument that contradicts its annotation is named.
 
-    `name` is that of the function in messages, if it is called by another than its own.
+    `name` is that of the function in messages, if it is called by another than its own. `instead` is what does what other
+    arguments are given for; None: a function without arguments stays as it is, since it may be called for every instruction.
     """
-    if vars(function) or not function.__annotations__.keys() - {"return"}:
-        return (
-            function  # decorated, so sent to processes and compared as it is; or there is nothing to compare
-        )
+    is_door = (
+        vars(function) is function.__globals__
+    )  # a function that is its module's way in too: `hlotext.verify`
+    if vars(function) and not is_door:
+        return function  # decorated, so sent to processes and compared as it is
+    if instead is None and not function.__annotations__.keys() - {"return"}:
+        return function
     if function.__code__.co_flags & _GENERATOR:
 
         @functools.wraps(function)
-        def answering(*arguments: Any, **named: Any) -> Iterator[Any]:
+        def answered(*arguments: Any, **named: Any) -> Iterator[Any]:
             try:
                 yield from function(*arguments, **named)
             except FROM_INSIDE as error:
-                _answer(function, arguments, named, error, name)
+                _answer(function, arguments, named, error, name, instead or "")
                 raise
     else:
 
         @functools.wraps(function)
-        def answering(*arguments: Any, **named: Any) -> Any:
+        def answered(*arguments: Any, **named: Any) -> Any:
             try:
                 return function(*arguments, **named)
             except FROM_INSIDE as error:
-                _answer(function, arguments, named, error, name)
+                _answer(function, arguments, named, error, name, instead or "")
                 raise
 
-    return answering
+    if is_door:
+        function.__dict__ = {}
+        function.__globals__["__wrapped__"] = function
+        answered.__dict__ = function.__globals__
+    return answered
 
 
 def under_name(function: FunctionType, name: str) -> Callable[..., Any]:
@@ -90,13 +104,18 @@ def under_name(function: FunctionType, name: str) -> Callable[..., Any]:
     inner = vars(function).get("__wrapped__")
     if not isinstance(inner, FunctionType) or function.__globals__ is not globals():
         return function  # decorated otherwise
-    method = _answering(inner, name)
+    method = answering(inner, name)
     method.__name__, method.__qualname__ = name.rpartition(".")[2], name
     return method
 
 
 def _answer(
-    function: FunctionType, arguments: tuple[Any, ...], named: dict[str, Any], error: Exception, name: str
+    function: FunctionType,
+    arguments: tuple[Any, ...],
+    named: dict[str, Any],
+    error: Exception,
+    name: str,
+    instead: str,
 ) -> None:
     """Raises TypeError for an argument that contradicts its annotation; what hlotext itself passes is left to show itself."""
     caller = sys._getframe(2)
@@ -109,7 +128,8 @@ def _answer(
     found = "" if misfits.is_said(error) else misfits.misfit(function, arguments, named, name or own)
     if not found and isinstance(error, TypeError) and text.startswith(f"{own}()"):
         # Python says which argument is missing or too much.
-        found = misfits.unbound(function, arguments, named, (name or own) + text.removeprefix(own))
+        said = (name or own) + text.removeprefix(own)
+        found = f"{said}; {instead}" if instead else misfits.unbound(function, arguments, named, said)
     if found:
         raise TypeError(found) from None
 

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 
 from attrs.exceptions import FrozenInstanceError
 
-from hlotext.ir.spelling import with_article
+from hlotext.ir.spelling import nearest, with_article
 
 T = TypeVar("T", bound=type)
 
@@ -48,7 +48,7 @@ def is_member(meant: str) -> bool:
 
 _WHOLE = (
     *("hlotext.", "str(", "pathlib.", "len(", "attrs.", "print(", "computation[", "r[", "pattern.", "["),
-    *("polars.", "pandas."),
+    *("polars.", "pandas.", "numpy.", "assert "),
 )
 """Beginnings of what is used instead of an attribute and is none of the same object."""
 
@@ -65,9 +65,13 @@ def with_foreign_names(kind: T) -> T:
         setattr(kind, other, ForeignName(other, meant))
     for protocol, use in UNSUPPORTED.get(name, {}).items():
         setattr(kind, protocol, _refusal(f"{with_article(name)} {use}"))
+        if protocol == "__enter__":
+            kind.__exit__ = _left  # type: ignore[attr-defined]  # Python asks for both before it enters
         if protocol == "__len__":
             kind.__bool__ = _true  # type: ignore[attr-defined]  # which Python would take from the length
     explain_frozen(kind)
+    if name in RESULTS:
+        tell_members(kind)
     for attribute, use in READ_ONLY.get(name, {}).items():
         refuse = _no_setter(f"{attribute} of {name} cannot be set; {use}")
         setattr(kind, attribute, property(vars(kind)[attribute].fget, refuse))
@@ -79,6 +83,60 @@ def with_foreign_names(kind: T) -> T:
 
     kind.__dir__ = own_names  # type: ignore[method-assign, assignment]  # completed and proposed are names that exist
     return kind
+
+
+def tell_members(kind: type) -> None:
+    """Lets a class answer for an attribute that it does not have with a name that is spelled alike, or with all it has.
+
+    A class with `__getattr__` is slower at every attribute (see `ForeignName`), so this is for results, of which a program
+    has few, not for nodes and values.
+    """
+    if "_says_members" in vars(kind):
+        return
+    kind._says_members = True  # type: ignore[attr-defined]
+    found: Callable[[object, str], object] | None = getattr(kind, "__getattr__", None)
+
+    def missing(value: object, name: str) -> object:
+        if isinstance(foreign := _static(kind, name), ForeignName):
+            return foreign.__get__(value, kind)
+        if found is not None:  # what attrs computes on first access
+            try:
+                return found(value, name)
+            except AttributeError:
+                if name.startswith("_") or name in dir(kind):
+                    raise
+        if name.startswith("_") or name in dir(kind):  # a property that itself lacks something
+            raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=value)
+        meant = FOREIGN.get(kind.__name__, {}).get(name, "")
+        said = message(kind.__name__, name, meant)
+        raise AttributeError(said if meant else f"{said}; {_members(kind, name)}", name=None, obj=None)
+
+    kind.__getattr__ = missing  # type: ignore[attr-defined]
+
+
+def _members(kind: type, name: str) -> str:
+    """What a class has that may be meant by a name."""
+    base = set().union(*(dir(one) for one in kind.__mro__[1:] if one.__module__ == "builtins"))
+    foreign = {one for one in dir(kind) if isinstance(_static(kind, one), ForeignName)}
+    own = [one for one in dir(kind) if not one.startswith("_") and one not in base and one not in foreign]
+    fields = [field.name for field in getattr(kind, "__attrs_attrs__", ()) if not field.name.startswith("_")]
+    own = list(dict.fromkeys([*fields, *own]))
+    if near := nearest(name, own):
+        return f"did you mean `.{near[0]}`?"
+    shown = ", ".join(f"{one}()" if callable(_static(kind, one)) else one for one in own[:_MOST_MEMBERS])
+    left = len(own) - _MOST_MEMBERS
+    what = "" if issubclass(kind, list) and not own else f"has {shown}"
+    if issubclass(kind, list):
+        what = "is a list of findings, whose attributes its elements have"
+    return f"it {what}" + (f" and {left} more, which dir() lists" if left > 0 else "")
+
+
+def _static(kind: type, name: str) -> object:
+    """A member of a class as it is written there."""
+    return next((vars(one)[name] for one in kind.__mro__ if name in vars(one)), None)
+
+
+_MOST_MEMBERS = 8
 
 
 def _refusal(said: str) -> Callable[..., NoReturn]:
@@ -93,6 +151,10 @@ def supports(kind: type, protocol: str) -> bool:
     """Returns True if a class implements a protocol method such as `__iter__`, rather than one that only raises a hint."""
     found = getattr(kind, protocol, None)
     return found is not None and not hasattr(found, "is_refusal")
+
+
+def _left(value: object, *raised: object) -> None:
+    """The end of a block that is never entered."""
 
 
 def _true(value: object) -> bool:
@@ -132,6 +194,56 @@ def turned(table: Mapping[str, str]) -> Mapping[str, str]:
     """
     return {name: use for use, names in table.items() for name in names.split()}
 
+
+RESULTS = frozenset(
+    {
+        *(
+            "Analysis",
+            "ArrayExplanation",
+            "Assignment",
+            "AssignmentDifference",
+            "Baseline",
+            "Census",
+            "ChipChoice",
+        ),
+        *(
+            "Compilation",
+            "CompilerEstimate",
+            "Config",
+            "DeviceMesh",
+            "Diff",
+            "DumpFolder",
+            "Estimate",
+            "Executable",
+        ),
+        *(
+            "Explanation",
+            "FindingList",
+            "Findings",
+            "FolderDiff",
+            "Hlo",
+            "LowerBound",
+            "MemoryStatistics",
+            "ParseResult",
+        ),
+        *(
+            "PassResult",
+            "Peak",
+            "Pipeline",
+            "PrintOptions",
+            "Reduction",
+            "Report",
+            "RewriteRule",
+            "RunCost",
+            "Scopes",
+        ),
+        *("Summary", "Table", "Thunks", "Trace", "Triage", "TupleExplanation", "XlaAge"),
+    }
+)
+"""Classes of results and settings, of which a program has few: they may be slower, and say what they have."""
+
+SETTINGS = frozenset({"Builder", "Config", "DeviceMesh", "Editor", "Pipeline", "PrintOptions", "RewriteRule"})
+"""Classes that people make themselves."""
 
 FOREIGN: Mapping[str, Mapping[str, str]] = {
     "Module": turned(
@@ -176,6 +288,12 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "remove(computation)": "remove_computation delete",
             "set_entry(computation)": "replace_entry_computation",
             "transaction()": "edit begin atomic",
+            "instructions(), with operands and users of each": "graph edges in_edges out_edges predecessors successors "
+            "neighbors to_networkx code print_readable",
+            "hlotext.verify(module)": "recompile",
+            "entry.instructions": "body operation block blocks regions",
+            'attributes["is_scheduled"]': "schedule scheduled",
+            'hlotext.tables.tables_of(module)["instructions"]': "head iloc loc query filter groupby columns",
         }
     ),
     "Computation": turned(
@@ -203,9 +321,13 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
     ),
     "Instruction": turned(
         {
-            "operands": "args inputs operand arguments sources parents predecessors producers get_operands",
+            "operands": "args inputs input operand arguments sources parents predecessors producers get_operands "
+            "all_input_nodes in_edges",
+            "operands[0]": "lhs left first_operand",
+            "operands[1]": "rhs right second_operand",
+            "shape.tuple_shapes": "results outputs",
             "len(instruction.operands)": "operand_count num_operands",
-            "users": "consumers children successors uses get_users users_of",
+            "users": "consumers children successors uses get_users users_of neighbors out_edges result output",
             "len(instruction.users)": "user_count num_users use_count",
             "called_computations": "called_computation callee called get_called_computations subcomputation body_of",
             'attributes["to_apply"]': "to_apply reducer",
@@ -241,8 +363,9 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "backend_config.json()": "config",
             "literal": "value constant data constant_value",
             "str(instruction)": "to_string to_text as_text text dump",
-            "erase()": "remove delete drop",
+            "erase()": "remove delete drop detach_from_parent remove_from_parent",
             "replace_with(new)": "replace substitute replace_uses replace_uses_with replace_all_uses",
+            "replace_all_uses_with(new)": "replace_all_usages rauw",
             "replace_operand(number, new)": "replace_operand_with set_operand replace_operands",
             "hlotext.rewrite.clone_instruction(instruction)": "clone copy",
             "hlotext.rewrite.move_after(instruction, other)": "move_after",
@@ -267,6 +390,15 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "attrs.evolve(shape, dimensions=..., ...)": "with_dimensions replace copy with_element_type with_dtype "
             "reshape astype evolve",
             "dimensions == ()": "is_scalar",
+            "numpy.zeros(shape.dimensions, shape.element_type.dtype)": "numpy zeros to_numpy empty",
+        }
+    ),
+    "ElementType": turned(
+        {
+            "byte_width": "itemsize nbytes size bytes size_in_bytes",
+            "bits": "bit_width width",
+            "dtype": "numpy np type np_dtype",
+            "name": "value str",
         }
     ),
     "Layout": turned(
@@ -302,6 +434,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "seconds": "time total total_time latency runtime duration us ms microseconds milliseconds total_seconds",
             "by_bound": "bound bottleneck bound_by limited_by",
             "instructions": "ops slowest top",
+            "module.cost().by('opcode')": "by by_opcode by_scope groupby",
             "module.cost().flops": "flops",
             "module.cost().bytes_accessed": "bytes bytes_accessed",
         }
@@ -384,6 +517,12 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             '[finding for finding in findings if finding.severity.value == "error"]': "errors",
             '[finding for finding in findings if finding.severity.value == "warning"]': "warnings",
             "len(findings)": "num_findings size",
+            "[attrs.asdict(finding) for finding in findings]": "to_json json to_dict to_dicts as_dict dict",
+            "print(*findings, sep='\\n')": "print show to_text text summary",
+            "[finding for finding in findings if finding.code == code]": "filter by_code by_rule get of",
+            "assert not findings": "raise_for_errors ok passed is_valid valid raise_for_status success",
+            "hlotext.tables.tables_of(module)": "to_pandas to_dataframe df",
+            "[finding.message for finding in findings]": "messages",
         }
     ),
     "ParseResult": turned(
@@ -392,6 +531,13 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "module.entry": "entry",
             "module.instructions()": "instructions",
             "module.computations": "computations",
+        }
+    ),
+    "Diff": turned(
+        {
+            "changes": "added removed changed differences modifications renamed diff",
+            "is_equal": "equal same is_same empty identical",
+            "totals": "flops bytes summary metrics",
         }
     ),
     "DumpFolder": turned(
@@ -405,6 +551,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
 
 UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
     "Module": {
+        "__enter__": "is no context manager: m = hlotext.load(path), and `with m.transaction():` around edits",
         "__iter__": "is not iterable; use module.instructions(), or module.computations",
         "__len__": "has no len(); use len(module.computations), or len(list(module.instructions()))",
         "__contains__": "has no `in`; use module.find(name) is not None",

@@ -94,7 +94,7 @@ def unbound(
         has_more = "positional argument" in said and "given" in said
         if takers and has_more:
             return f"{said}; {takers[0]} takes {'one' if len(arguments) == 1 else 'them'}"
-        return f"{said}; it takes {', '.join(own) or 'nothing'}"
+        return f"{said}; it takes {_few(own) or 'nothing'}"
     said = said.partition(". Did you mean")[0]
     keywords = own[1:] or own
     meant = [one for one in _KEYWORDS.get(unknown, ()) if one in own] or nearest(unknown, keywords)
@@ -103,7 +103,18 @@ def unbound(
     for word in (unknown, *_KEYWORDS.get(unknown, ())):
         if takers := _takers(function, lambda other: word in inspect.signature(other).parameters, word):  # noqa: B023
             return f"{said}; {takers[0]} takes {f'{word}=' if word == unknown else 'it'}"
-    return f"{said}; it takes {', '.join(own)}"
+    return f"{said}; it takes {_few(own)}"
+
+
+def _few(names: list[str]) -> str:
+    """Names of arguments, of many the first."""
+    left = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (
+        f" and {left} more" if left > 1 else "".join(names[_MOST_NAMED:])
+    )
+
+
+_MOST_NAMED = 12
 
 
 def _takers(function: types.FunctionType, is_one: Callable[[Any], bool], word: str = "") -> list[str]:
@@ -173,6 +184,8 @@ _KEYWORDS: Mapping[str, tuple[str, ...]] = {
     "strategy": ("driver",),
     "check": ("verify",),
     "trip_counts": ("trips",),
+    "style": ("options",),
+    "format": ("options", "style"),
 }
 """Names of arguments elsewhere, and what they may be here."""
 
@@ -543,6 +556,9 @@ _WAYS: Mapping[str, Callable[[object, type], str]] = {
     "RewriteRule": lambda value, kind: rule_hint(value),
     "Config": lambda value, kind: (
         f"select={value!r} chooses rules" if isinstance(value, str) else "hlotext.lint.Config(...) makes one"
+    ),
+    "PrintOptions": _by_text(
+        "hlotext.PrintOptions.short_parsable() is one; others are canonical() and fingerprint()"
     ),
     "DumpFolder": _by_text("hlotext.dumps.open(path) opens one"),
     "DeviceMesh": _by_text("hlotext.analysis.parse_mesh(text) reads one"),

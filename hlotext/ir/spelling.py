@@ -101,6 +101,19 @@ def nearest(word: str, known: Collection[str]) -> list[str]:
     return sorted(close if len(close) <= _MOST_AS_NEAR else close[:1])
 
 
+def codes_meant(word: str, known: Iterable[str]) -> list[str]:
+    """The codes of findings that a word is a slip of: of its family only, since the first letter of `F401` is no slip.
+
+    A letter behind the first that looks like a digit is one: `C1O1`.
+    """
+    shown = word[:1].upper() + word[1:].upper().translate(_DIGITS)
+    family = [code for code in known if code[:1] == shown[:1]]
+    return [shown] if shown in family else nearest(shown, family)
+
+
+_DIGITS = str.maketrans("OIL", "011")
+
+
 def slip_of(word: str, known: Collection[str]) -> list[str]:
     """Returns the known word that differs from a word by a typing slip, in a list; empty if there is none.
 

@@ -16,7 +16,7 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.analysis.chips import chip
 from hlotext.ir.arguments import caller_level
-from hlotext.ir.spelling import did_you_mean, suggestion
+from hlotext.ir.spelling import codes_meant, did_you_mean, nearest, suggestion
 from hlotext.lint.codes import code_names
 from hlotext.lint.registry import GONE, all_rules, current_code, note_of
 from hlotext.lint.rule import Context, Rule
@@ -126,17 +126,19 @@ class Config:
         ]:
             if not _is_prefix(prefix, self.rule_files):
                 known = _known_codes(self.rule_files)
-                shown = prefix[:1] + prefix[1:].upper().translate(_LOOKS_LIKE)
                 named = {rule.name: code for code, rule in all_rules(self.rule_files).items()}
                 about = [code for name, code in named.items() if prefix.lower() in name.split("-")]
                 stem = prefix.rstrip("*xX?")
+                if prefix.upper() == "ALL":
+                    stem = ""
                 if stem != prefix and (not stem or _is_prefix(stem, self.rule_files)):
                     raise ConfigError(
                         f"{prefix} is not a prefix of any code; did you mean `{stem or 'ALL'}`?"
                     )
                 meant = (
                     suggestion([named[prefix]] if prefix in named else about[:_MOST_ABOUT])
-                    or did_you_mean(shown if shown in known else prefix, [*known])
+                    or suggestion(codes_meant(prefix, known))
+                    or suggestion(named[name] for name in nearest(prefix, named) if prefix.isidentifier())
                     or "`hlotext help rule` lists all"
                 )
                 raise ConfigError(f"{prefix} is neither a rule code nor a prefix of one; {meant}")
@@ -188,8 +190,6 @@ def _longest(code: str, prefixes: tuple[str, ...]) -> int:
 
 _MOST_ABOUT = 3
 """Rules that are suggested for a word of their names."""
-_LOOKS_LIKE = str.maketrans("OIL", "011")
-"""Digits by the letters that look like them."""
 
 
 def known_codes(config: Config) -> tuple[str, ...]:
@@ -209,8 +209,8 @@ def _is_prefix(prefix: str, files: tuple[Path, ...]) -> bool:
 def _check_options(code: str, options: Mapping[str, Any], files: tuple[Path, ...]) -> None:
     rule = all_rules(files).get(code)
     if rule is None:
-        meant = did_you_mean(code, [*all_rules(files)])
-        raise ConfigError(f"rules.{code}: no rule has this code" + (f"; {meant}" if meant else ""))
+        meant = suggestion(codes_meant(code, all_rules(files))) or "`hlotext help rule` lists all"
+        raise ConfigError(f"rules.{code}: no rule has this code; {meant}")
     fields = {field.name: field for field in attrs.fields(rule)}
     for name, value in options.items():
         field = fields.get(name)

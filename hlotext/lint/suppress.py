@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.source import Source
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import codes_meant, suggestion
 from hlotext.lint.registry import current_code
 
 COMMENT = re.compile(r"//[ \t]*hlotext:[ \t]*ignore(?:\[([A-Za-z0-9, \t]*)\]|[ \t]*(?=//|[\r\n]|\Z))")
@@ -47,7 +47,7 @@ def notes_on_comments(source: Source, known: Collection[str]) -> Iterator[str]:
             continue
         for word in _words(read[1] or ""):
             if not any(code.startswith(current_code(word)) for code in known):
-                meant = did_you_mean(word, known) or "`hlotext help rule` lists all"
+                meant = suggestion(codes_meant(word, known)) or "`hlotext help rule` lists all"
                 yield f"line {line}: {comment!r} names {word}, which is not a rule code; {meant}"
 
 

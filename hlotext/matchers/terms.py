@@ -25,6 +25,7 @@ _SHAPE = re.compile(
     r"\s*(?P<shape>\$\w+|\((?:[^()]|\([^()]*\))*\)|[a-z0-9*?]+\[[^\]]*\](?:\{[^}]*\})?)\s+(?=[a-z*?$%_])"
 )
 _ATTRIBUTE = re.compile(r"\s*,\s*(?P<name>[\w\-]+)=")
+_UNSEPARATED = re.compile(r"\s*([\w\-]+)=")
 _OTHERS = re.compile(r"\s*,\s*\.\.\.")
 _SEPARATOR = re.compile(r"[ \t]*(?:;|\n)\s*")
 _IDENTIFIER = re.compile(r"\w+")
@@ -108,6 +109,8 @@ class Reader:
                 break
             found.append(self.line())
         if self.text[self.position :].strip():
+            if (missing := _UNSEPARATED.match(self.text, self.position)) is not None:
+                raise self.source.error(f"a `,` is missing before {missing[1]}", missing.start(1))
             raise self.fail("an attribute or the end")
         return tuple(found)
 
@@ -152,6 +155,8 @@ class Reader:
             opened = _OPENED.match(self.text, self.position)
             if opened is not None:
                 raise self.source.error(f"`{opened['bracket']}` is not closed", opened.start("bracket"))
+            if (problem := words.not_an_operation(self.text[self.position :])) is not None:
+                raise self.source.error(problem, self.position)
             raise self.fail("a shape, an opcode, %name, $NAME, a number or _")
         kind = token.lastgroup
         assert kind is not None

@@ -35,6 +35,36 @@ def unknown_opcode(word: str) -> str | None:
     return _said(f"there is no opcode {word}", opcode_suggested(word) or f"write ${word} for any operand")
 
 
+def not_an_operation(text: str) -> str | None:
+    """Error text for what people write where a pattern has an operation; None for other texts.
+
+    A shape alone, a regular expression, and a field of a query.
+    """
+    if (shape := _SHAPE.match(text)) is not None:
+        return f"a shape alone is no operation; `{shape[1]} _` is any one of that shape"
+    if (field := _FIELD.match(text)) is not None:
+        if field[1] in attributes.ATTRIBUTES:
+            return f"attributes follow an operation: `_, {field[0].strip()}`"
+        return f"a pattern is an op line and has no {field[1]}=; write an opcode as `{_opcode_in(field[2])}(...)`"
+    if _EXPRESSION.match(text):
+        return (
+            "a pattern is an op line with wildcards, not a regular expression: "
+            f"`{_opcode_in(text)}(...)`, `all-*`, `f32[*] _`"
+        )
+    return None
+
+
+def _opcode_in(text: str) -> str:
+    """The opcode that a text contains; `dot` if it has none."""
+    found = (word for word in re.findall(r"[a-z][a-z\-]*[a-z]", text) if word in opcodes.OPCODES)
+    return next(found, "dot")
+
+
+_SHAPE = re.compile(r"\s*([a-z0-9*?]+\[[^\]]*\](?:\{[^}]*\})?)\s*(?:[,);]|$)")
+_FIELD = re.compile(r"\s*([a-z][\w\-]*)==?\s*([^,\s]*)")
+_EXPRESSION = re.compile(r"\s*(?:[\^.\\/(\[]|\w*\.[*+]|\S*[\\|+])")
+
+
 def unknown_attribute(opcode: str | None, name: str) -> str | None:
     """Returns a message for an unknown attribute: of the opcode if it is given, otherwise of any."""
     row = opcodes.opcode(opcode) if opcode is not None else None

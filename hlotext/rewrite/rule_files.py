@@ -75,7 +75,9 @@ def read_rules(text: str, name: str = "rules.toml") -> tuple[FileRule, ...]:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise RuleFileError(f"{name}: {error}") from None
+        raise RuleFileError(
+            f'{name} is not valid TOML: {error}; a rule is a table [NAME] with rule = "add($x, 0) => $x"'
+        ) from None
     found = []
     for key, table in tables.items():
         line = _line(text, key)
@@ -101,7 +103,7 @@ def load_rules(path: str | Path) -> tuple[FileRule, ...]:
     try:
         return read_rules(data.decode("utf-8"), str(path))
     except UnicodeDecodeError as error:
-        raise RuleFileError(f"{path}: {error}") from None
+        raise RuleFileError(f"{path} is not valid TOML: {error}") from None
 
 
 def as_pass(rules: Sequence[FileRule]) -> Pass:

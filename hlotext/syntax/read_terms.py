@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.findings.errors import HloSyntaxError, TermError
 from hlotext.ir.nodes.source import Source
-from hlotext.ir.values.types import dtype_meant
+from hlotext.ir.values.types import dtype_meant, shape_meant
 from hlotext.syntax import reading
 from hlotext.syntax.hints.hints import BRACES, TEXT_ENDS
 from hlotext.syntax.hints.parse_failure import CLOSERS
@@ -94,7 +94,13 @@ def parse_shape(text: str) -> Shape:
 
     Raises HloSyntaxError if the text is invalid, or has numpy's name of an element type. Other unknown types are kept.
     """
-    shape: Shape = _read("shape", text)
+    try:
+        shape: Shape = _read("shape", text)
+    except HloSyntaxError:
+        if not (meant := shape_meant(text)):
+            raise
+        problem = TermError("this is a shape of MLIR", 0, help=meant)
+        raise _syntax_error("X101", text, problem) from None
     for _, leaf in shape.leaves():
         name = leaf.element_type.name
         if meant := dtype_meant(name):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from types import FunctionType
+from typing import Any, NoReturn, TypeVar, cast
+
+from hlotext.ir.arguments import answering
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,16 +98,18 @@ BoundMethod.__iter__.is_refusal = True  # type: ignore[attr-defined]  # see `for
 
 
 class Method:
-    """Decorator for a method whose bound form is a `BoundMethod`. `finder` is the expression that finds one of its
-    results by name.
+    """Decorator for a method whose bound form is a `BoundMethod`.
+
+    `finder` shows what finds one of what it yields by name, `instead` what does what arguments are given for that it does not
+    take.
     """
 
-    def __init__(self, finder: str = "") -> None:
-        self._finder = finder
+    def __init__(self, finder: str = "", instead: str = "") -> None:
+        self._finder, self._instead = finder, instead
         self._function: Callable[..., Any]
 
     def __call__(self, function: F) -> F:
-        self._function = function
+        self._function = answering(cast("FunctionType", function), instead=self._instead)
         self.__doc__ = function.__doc__
         return self  # type: ignore[return-value]  # a method to type checkers
 

@@ -12,6 +12,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.foreign_names import text_formatted, with_foreign_names
 from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.async_ops import ROLES, async_starts
+from hlotext.ir.nodes.node_list import NO_OPERANDS, OperandList, UserList
 from hlotext.ir.nodes.raw import CallAttributes, NodeHead, NodeState, Place
 from hlotext.ir.nodes.raw import Form as Form
 from hlotext.ir.spelling import attribute_error, unknown
@@ -292,7 +293,10 @@ class Instruction:
         Setting them raises EditError if one is in another computation or depends on this instruction, or has an unsuitable
         type.
         """
-        return self._operands
+        operands = self._operands
+        if type(operands) is tuple:  # as the readers make them
+            operands = self._operands = OperandList(operands) if operands else NO_OPERANDS
+        return operands
 
     @operands.setter
     def operands(self, operands: Sequence[Instruction]) -> None:
@@ -378,7 +382,7 @@ class Instruction:
 
         They are in the order of the computation, except that users added by edits come last.
         """
-        return tuple(self.user_view)
+        return UserList(self.user_view)
 
     @property
     def user_view(self) -> KeysView[Instruction]:

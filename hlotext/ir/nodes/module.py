@@ -249,7 +249,7 @@ class Module(ModuleMethods):
         """True if the order of the instructions is the execution order."""
         return self._attributes.get("is_scheduled") is True
 
-    @Method("module.instruction({})")
+    @Method("module.instruction({})", "[i for i in module.instructions() if i.opcode == 'dot'] chooses some")
     def instructions(self) -> Iterator[Instruction]:
         """Yields all instructions of all computations, in text order."""
         return _Instructions.from_iterable(computation._instructions for computation in self._computations)
@@ -432,6 +432,7 @@ class Module(ModuleMethods):
         """Returns a deep copy, which prints like this module, including edits."""
         return edit_backend.backend.clone(self)
 
+    @Method()
     def transaction(self, *, typed: bool = True) -> AbstractContextManager[EditRecord]:
         """Returns a context manager that rolls back all edits if an exception leaves the block.
 

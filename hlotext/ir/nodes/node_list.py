@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 N = TypeVar("N")
 
 
-class NodeList(tuple[N, ...]):
-    """Tuple of nodes. List methods, and lookup by name, raise an error that names the call to use instead."""
+class AnsweringTuple(tuple[N, ...]):
+    """A tuple of nodes. What a tuple does not have is answered with what has it; what it has is as fast as ever."""
 
     __slots__ = ()
     what: ClassVar[str]
@@ -17,21 +17,6 @@ class NodeList(tuple[N, ...]):
     """The expression that finds one of its nodes by name."""
     changers: ClassVar[str]
     """The calls that add nodes and remove them."""
-
-    def __getitem__(self, index: Any) -> Any:
-        try:
-            return tuple.__getitem__(self, index)
-        except TypeError:
-            raise TypeError(self._by_name(index)) from None
-        except IndexError:
-            raise IndexError(
-                f"index {index} is out of range for {len(self)} {self.what}, numbered from 0"
-            ) from None
-
-    def __contains__(self, node: object) -> bool:
-        if isinstance(node, str):
-            raise TypeError(f"{self.what} holds no names; use {node!r} in [one.name for one in {self.what}]")
-        return tuple.__contains__(self, node)
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):
@@ -57,8 +42,56 @@ class NodeList(tuple[N, ...]):
             return f"{self.what} is indexed by position, not by {kind}; {finder} takes a name"
         return f"{self.what} is indexed by position; {self.finder.format(repr(name))} finds one by name"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (tuple(self),)
 
-NodeList.__call__.is_refusal = True  # type: ignore[attr-defined]  # see `foreign_names.supports`
+
+AnsweringTuple.__call__.is_refusal = True  # type: ignore[attr-defined]  # see `foreign_names.supports`
+
+
+class OperandList(AnsweringTuple[N]):
+    """Operands of an instruction."""
+
+    __slots__ = ()
+    what = "operands"
+    finder = "computation[{}]"
+    changers = "instruction.replace_operand(number, new), or set instruction.operands = [...]"
+
+
+NO_OPERANDS: OperandList[Any] = OperandList()
+
+
+class UserList(AnsweringTuple[N]):
+    """Users of an instruction."""
+
+    __slots__ = ()
+    what = "users"
+    finder = "computation[{}]"
+    changers = "user.replace_operand(number, new), or instruction.replace_all_uses_with(new)"
+
+
+class NodeList(AnsweringTuple[N]):
+    """A tuple of nodes that also answers for names as its indices.
+
+    Only an index pays for that: properties make a new tuple with each access, so nobody takes many elements by number.
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        try:
+            return tuple.__getitem__(self, index)
+        except TypeError:
+            raise TypeError(self._by_name(index)) from None
+        except IndexError:
+            raise IndexError(
+                f"index {index} is out of range for {len(self)} {self.what}, numbered from 0"
+            ) from None
+
+    def __contains__(self, node: object) -> bool:
+        if isinstance(node, str):
+            raise TypeError(f"{self.what} holds no names; use {node!r} in [one.name for one in {self.what}]")
+        return tuple.__contains__(self, node)
 
 
 class ComputationList(NodeList[N]):

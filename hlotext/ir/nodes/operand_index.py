@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.node_list import OperandList
 
 _KEPT: Any = Instruction.__dict__["_operands"]
 """The slot itself."""
@@ -50,7 +51,7 @@ class ReindexedInstruction(Instruction):
     @property
     def _operands(self) -> tuple[Instruction, ...]:
         wires: OperandIndex = _KEPT.__get__(self)
-        operands = tuple(wires.operands)
+        operands = OperandList(wires.operands)
         self._operands = operands
         if self._computation is not None and self._computation._module is not None:
             self._computation._module._wide = operands, wires

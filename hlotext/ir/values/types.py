@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import enum
 import functools
+import re
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.spelling import UnknownNameError, did_you_mean, suggestion
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class TypeKind(enum.Enum):
 _WITHOUT_ARRAYS = (TypeKind.TUPLE, TypeKind.TOKEN, TypeKind.OPAQUE, TypeKind.BUFFER)
 
 
+@with_foreign_names
 @attrs.frozen(eq=False, repr=False)
 class ElementType:
     """An element type (XLA's `PrimitiveType`). Interned: equal types are the same object. `str()` is its name in HLO
@@ -236,6 +239,21 @@ def dtype_meant(name: str) -> str:
     """
     known = _BY_DTYPE.get(name) if name not in ELEMENT_TYPES else None
     return suggestion([known.name]) if known is not None else ""
+
+
+_MLIR_TYPES = {"i1": "pred", "ui1": "pred"}
+
+
+def shape_meant(text: str) -> str:
+    """The suggestion for a shape as MLIR writes it, `tensor<8x128xf32>` or `8x128xf32`; empty for other texts."""
+    match = re.fullmatch(r"(?s)(?:tensor<|memref<)?((?:\d+x)*)([a-z]+\d\w*)(?:[,>].*)?", text.strip())
+    if match is None or not (match[1] or "<" in text):
+        return ""
+    name = match[2].lower()
+    name = _MLIR_TYPES.get(name) or re.sub(r"^s?i(?=\d)", "s", re.sub(r"^ui(?=\d)", "u", name))
+    name = name.removesuffix("fn") if name.removesuffix("fn") in ELEMENT_TYPES else name
+    sizes = ",".join(match[1].removesuffix("x").split("x"))
+    return suggestion([f"{name}[{sizes}]"]) if name in ELEMENT_TYPES else ""
 
 
 def types_meant(name: str) -> str:

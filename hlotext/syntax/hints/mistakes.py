@@ -6,31 +6,17 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-import attrs
-
 from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.syntax.hints.expectation import expected_words
+from hlotext.syntax.hints.foreign_syntax import FOREIGN
 from hlotext.syntax.hints.hints import form_of, hint, outside_computation
+from hlotext.syntax.hints.mistake import Mistake
 from hlotext.syntax.hints.parse_failure import ParseFailure
 from hlotext.syntax.language import grammar
 from hlotext.syntax.language.boundaries import begins_line
 from hlotext.syntax.language.grammar import attribute_rule, attribute_rules, header_attribute_rule
-
-
-@attrs.frozen
-class Mistake:
-    """A description of a mistake. Offsets refer to the source; help may be empty."""
-
-    message: str
-    start: int
-    end: int
-    help: str = ""
-    code: str = "X101"
-    opened: int | None = None
-    """Offset of a bracket that is not closed."""
-
 
 _NO_TOKEN = re.compile(r"[^\t\r\n !-~]|[;|$@&!`^~\\<]", re.ASCII)
 """Characters that no token holds: those that are no ASCII, control characters, and signs without a meaning."""
@@ -513,6 +499,7 @@ _MISTAKES: tuple[Callable[[ParseFailure], Mistake | None], ...] = (
     _called_name,
     _attribute_inside,
     _attribute_without_comma,
+    *FOREIGN,
     _no_token,
     _entry_inside,
     _reserved,
