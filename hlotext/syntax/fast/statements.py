@@ -12,7 +12,7 @@ import re
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax import reading
 from hlotext.syntax.fast import line_records
-from hlotext.syntax.hints.mistake import Mistake
+from hlotext.syntax.hints.parse_failure import Mistake
 from hlotext.syntax.language import grammar, patterns
 from hlotext.syntax.language.boundaries import next_module
 from hlotext.syntax.reading.records import InstructionRecord, PartialRecord

@@ -9,8 +9,7 @@ from hlotext.ir.spelling import slip_of
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.other_names import opcode_meant
 from hlotext.ir.values.types import ELEMENT_TYPES
-from hlotext.syntax.hints.mistake import Mistake
-from hlotext.syntax.hints.parse_failure import ParseFailure
+from hlotext.syntax.hints.parse_failure import Mistake, ParseFailure
 from hlotext.syntax.language.boundaries import begins_line
 
 _WORD = r"%?[A-Za-z_][\w.\-]*"

@@ -12,8 +12,7 @@ from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.syntax.hints.expectation import expected_words
 from hlotext.syntax.hints.foreign_syntax import FOREIGN
 from hlotext.syntax.hints.hints import form_of, hint, outside_computation
-from hlotext.syntax.hints.mistake import Mistake
-from hlotext.syntax.hints.parse_failure import ParseFailure
+from hlotext.syntax.hints.parse_failure import Mistake, ParseFailure
 from hlotext.syntax.language import grammar
 from hlotext.syntax.language.boundaries import begins_line
 from hlotext.syntax.language.grammar import attribute_rule, attribute_rules, header_attribute_rule

@@ -129,3 +129,16 @@ def unclosed(text: str, start: int, end: int) -> int | None:
             if text[opening] != _CLOSING[bracket] or (is_alone and not is_last):
                 return opening
     return stack[-1] if stack else None
+
+
+@attrs.frozen
+class Mistake:
+    """A description of a mistake. Offsets refer to the source; help may be empty."""
+
+    message: str
+    start: int
+    end: int
+    help: str = ""
+    code: str = "X101"
+    opened: int | None = None
+    """Offset of a bracket that is not closed."""

@@ -12,9 +12,8 @@ from hlotext.findings.errors import TermError
 from hlotext.ir.caches import Cache
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax.hints.expectation import expected_words
-from hlotext.syntax.hints.mistake import Mistake
 from hlotext.syntax.hints.mistakes import describe
-from hlotext.syntax.hints.parse_failure import CLOSERS, ParseFailure, unclosed, word_at
+from hlotext.syntax.hints.parse_failure import CLOSERS, Mistake, ParseFailure, unclosed, word_at
 from hlotext.syntax.language import patterns
 from hlotext.syntax.language.words import bare
 from hlotext.syntax.reading import steps, terms
