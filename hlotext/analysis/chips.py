@@ -407,8 +407,10 @@ def with_figures(base: Chip, figures: Mapping[str, Any], source: str = USER) -> 
                 changes["compiler_bandwidth"] = None
             rates = attrs.evolve(rates, **changes)
         else:
-            known = ", ".join((*_PEAKS, *_SETTABLE, "memory_bytes"))
-            raise ValueError(f"a chip has no property {name!r}; known: {known}")
+            names = (*_PEAKS, *_SETTABLE, "memory_bytes")
+            raise ValueError(
+                f"a chip has no property {name!r}; {did_you_mean(name, names) or 'known: ' + ', '.join(names)}"
+            )
     return attrs.evolve(base, rates=rates, memory_bytes=memory, usable=usable)
 
 

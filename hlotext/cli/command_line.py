@@ -15,6 +15,7 @@ import click
 
 _WORDS = __name__
 """Key of a context's words in its root's `meta`."""
+_OTHER_PICTURES = frozenset({".png", ".pdf", ".jpg", ".jpeg", ".gif", ".html"})
 _OUTPUTS = frozenset({"--output", "--output-file", "--svg", "--write-baseline", "--write-golden"})
 """Options whose value is a file to write."""
 
@@ -126,6 +127,9 @@ def _refuse_output(ctx: click.Context, option: str, path: str, inputs: Sequence[
     folder = os.path.dirname(path) or "."
     if path == "-":
         return
+    ending = os.path.splitext(path)[1].lower()
+    if option == "--svg" and ending in _OTHER_PICTURES:
+        ctx.fail(f"--svg {path}: the picture is SVG; name it {os.path.splitext(path)[0]}.svg")
     if os.path.isdir(path):
         ctx.fail(f"{option}: {path} is a folder; name a file in it")
     if not os.path.isdir(folder):

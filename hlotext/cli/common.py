@@ -288,7 +288,7 @@ def say_misspelled(notes: Iterable[hlo.Diagnostic]) -> None:
     """Prints the notes on names that are probably misspelled, one per name, since figures may be wrong because of them."""
     said: dict[str, str] = {}
     for note in notes:
-        if is_misspelled(note):
+        if is_misspelled(note) or note.code == _OUTSIDE:
             said.setdefault(f"{note.code} {note.message}", note.brief)
     for line in list(said.values())[:_MOST_MISSPELLED]:
         say(line)
@@ -300,6 +300,8 @@ def is_misspelled(note: hlo.Diagnostic) -> bool:
 
 
 _UNKNOWN_NAMES = frozenset({"X201", "X202", "X203", "X204"})
+_OUTSIDE = "X206"
+"""Code of the note on text outside any module, which may be a misspelled beginning of one."""
 _MOST_MISSPELLED = 3
 
 

@@ -336,6 +336,8 @@ def _explain(files: Sequence[str | ModuleFile], code: str, config: lint.Config) 
         say(note)
     code = current_code(code)
     if code not in lint.all_rules(config.rule_files):
+        if code in lint.every_code():
+            raise Unreadable(f"{code} is not a lint rule: `hlotext help {code}` says what it is")
         meant = suggestion(codes_meant(code, lint.all_rules(config.rule_files)))
         raise Unreadable(f"no rule {code}; {meant or '`hlotext help rule` lists all'}")
     for file in files:

@@ -112,9 +112,10 @@ def _opcode(instruction: Instruction, changes: Mapping[str, Any]) -> str:
 
 def _operands(instruction: Instruction, opcode: str, operands: object) -> tuple[Instruction, ...]:
     where = instruction._name
-    if not isinstance(operands, Iterable) or isinstance(operands, str | Mapping | Computation):
+    if not isinstance(operands, Iterable) or isinstance(operands, str | Mapping | Computation | Instruction):
         raise EditError(
-            f"the operands of {where} must be a list of instructions, not {values.shown(operands)}"
+            f"the operands of {where} must be a list of instructions, not {values.shown(operands)}",
+            "put it in a list: [it]" if isinstance(operands, Instruction) else "",
         )
     found = tuple(operands)
     own = frozenset(instruction._operands)

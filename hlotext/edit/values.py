@@ -24,10 +24,11 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.spelling import did_you_mean, with_article
+from hlotext.ir.spelling import with_article
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, AttributeType, Multiplicity
 from hlotext.ir.tables.opcode import AttributeUse, Opcode, Printing
 from hlotext.ir.tables.opcodes import OPCODES, allowed_attributes
+from hlotext.ir.tables.other_names import attribute_meant
 from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.metadata import Metadata
@@ -260,7 +261,7 @@ def header_attribute(name: object, value: object, module: Module) -> Any:
 
 def closest_match(name: str, known: Collection[str]) -> str:
     """Returns a suggestion of the nearest known word, or else all known words."""
-    return did_you_mean(name[:100], known) or f"it takes {', '.join(sorted(known))}"
+    return attribute_meant(name[:100], known) or f"it takes {', '.join(sorted(known))}"
 
 
 def _check_printed(use: AttributeUse, value: Any, where: str) -> None:
@@ -349,6 +350,8 @@ def _nodes(kind: AttributeType, value: object, where: str) -> Any:
 
 def found_by(value: object, wanted: type) -> str:
     """Returns advice on how to find a node by its name, for a value that is not a node."""
+    if isinstance(value, str) and ("=" in value or "(" in value):
+        return "hlotext.rewrite.Builder makes instructions: Builder.before(user).add(x, y)"
     name = f"{value!r}" if isinstance(value, str) else "name"
     return f"module.{'computation' if wanted is Computation else 'instruction'}({name}) finds one"
 

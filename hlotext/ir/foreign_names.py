@@ -393,6 +393,13 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "numpy.zeros(shape.dimensions, shape.element_type.dtype)": "numpy zeros to_numpy empty",
         }
     ),
+    "Metadata": turned(
+        {
+            "op_name": "name scope op path",
+            "source_line": "line lineno line_number",
+            "source_file": "file filename source location loc",
+        }
+    ),
     "ElementType": turned(
         {
             "byte_width": "itemsize nbytes size bytes size_in_bytes",
@@ -566,6 +573,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
         "__getitem__": "has no items; use instruction.operands[number], or instruction.attributes[name]",
         "__iter__": "is not iterable; use instruction.operands, or instruction.users",
         "__float__": "is not a number; use instruction.literal.known_array.item() of a constant",
+        "__int__": "is not a number; use instruction.literal.known_array.item() of a constant",
         "__lt__": "has no order; sort with key=lambda i: i.name, or min and max with a key",
         "__add__": "does no arithmetic; hlotext.rewrite.Builder.before(user).add(x, y) makes an instruction",
         "__radd__": "does no arithmetic; hlotext.rewrite.Builder.before(user).add(x, y) makes an instruction",
@@ -581,6 +589,9 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
     "Layout": {
         "__getitem__": "has no items; use layout.minor_to_major[number]",
         "__iter__": "is not iterable; use layout.minor_to_major",
+    },
+    "Metadata": {
+        "__getitem__": "has no items; use metadata.op_name, .source_file and .source_line",
     },
     "Analysis": {"__getitem__": "has no items; use of(instruction), or by(key)"},
     "Assignment": {"__getitem__": "has no items; use allocations, values or peak()"},

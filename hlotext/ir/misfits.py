@@ -92,7 +92,9 @@ def unbound(
     if unknown is None:
         takers = _takers(function, lambda other: _takes(other, arguments, named)) if arguments else []
         has_more = "positional argument" in said and "given" in said
-        if takers and has_more:
+        by_name = any(one.kind is inspect.Parameter.KEYWORD_ONLY for one in parameters.values())
+        # Another function is meant only if this one takes nothing more at all.
+        if takers and has_more and not by_name:
             return f"{said}; {takers[0]} takes {'one' if len(arguments) == 1 else 'them'}"
         return f"{said}; it takes {_few(own) or 'nothing'}"
     said = said.partition(". Did you mean")[0]
@@ -103,7 +105,7 @@ def unbound(
     for word in (unknown, *_KEYWORDS.get(unknown, ())):
         if takers := _takers(function, lambda other: word in inspect.signature(other).parameters, word):  # noqa: B023
             return f"{said}; {takers[0]} takes {f'{word}=' if word == unknown else 'it'}"
-    return f"{said}; it takes {_few(own)}"
+    return f"{said}; it takes {_few(own) or 'nothing'}"
 
 
 def _few(names: list[str]) -> str:
@@ -350,7 +352,10 @@ def _plural(kind: Any) -> str:
     if origin is not None or not isinstance(kind, type):
         is_list = isinstance(origin, type) and not issubclass(origin, Mapping)
         return ("tuples" if origin is tuple else "lists") if is_list else "values"
-    return "values" if kind is object else "bytes" if kind is bytes else f"{_noun(kind)}s"
+    if kind is object or kind is bytes:
+        return "values" if kind is object else "bytes"
+    noun = _noun(kind)
+    return f"{noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def given(value: object, kind: Any) -> str:

@@ -57,6 +57,8 @@ def meant_in(package: str, name: str) -> str:
     public = list(vars(importlib.import_module(package)).get("__all__", ()))
     if package == _OWN:
         public += _packages()
+    if key.startswith("assert"):
+        return "use hlotext.inspect(value), whose methods and figures a plain `assert` checks"
     alike = [one for one in public if one.lower().replace("_", "") == key]
     if alike:
         return did_you_mean(alike[0], alike)
@@ -195,6 +197,12 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
     "thunks": turned({"hlotext.thunks.predict(module)": "thunks list"}),
     "triage": turned({"hlotext.triage.run(paths)": "triage rank"}),
     "testing": turned({"hlotext.testing.inspect(value)": "hlo fixture check load parse expect"}),
+    "interop.jax": turned(
+        {
+            "hlotext.interop.jax.from_jax(jax.jit(f), *arguments)": "lower compile jit load parse fromlowered trace",
+            "hlotext.interop.jax.run(module, *arrays)": "execute evaluate call eval",
+        }
+    ),
     "execution": turned(
         {"hlotext.interop.jax, after import hlotext.interop.jax": "fromjax lower compile jit jax"}
     ),

@@ -54,14 +54,10 @@ def attribute_error(owner: str, name: str, known: Collection[str]) -> AttributeE
     return AttributeError(f"attributes are items, not properties: {use}", name=None, obj=None)
 
 
-def bare_name(name: object) -> str:
+def bare_name(name: object, among: str = "computation.instructions") -> str:
     """Returns a name without `%`. Raises TypeError unless it is a string."""
     if not isinstance(name, str):
-        use = (
-            f"; computation.instructions[{name}] is the one at position {name}"
-            if isinstance(name, int)
-            else ""
-        )
+        use = f"; {among}[{name}] is the one at position {name}" if isinstance(name, int) else ""
         raise TypeError(f"a name is a string, not {type(name).__name__}{use}")
     return name.removeprefix("%")
 

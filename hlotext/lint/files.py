@@ -114,6 +114,8 @@ def lint_files(texts: Sequence[str | ModuleFile], config: Config, jobs: int = 1)
     If any file is in an archive, all files are linted in this process, which unpacks each archive once. Files and errors
     are those of `lint_file`.
     """
+    if isinstance(texts, str | os.PathLike):
+        raise TypeError(f"lint_files() takes a list of paths; put it in a list: [{str(texts)!r}]")
     files = [text for text in texts if isinstance(text, str)]
     if jobs <= 1 or len(texts) <= 1 or len(files) < len(texts):
         yield from map(partial(lint_file, config), texts)

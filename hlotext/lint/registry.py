@@ -13,6 +13,7 @@ from inspect import isclass
 from pathlib import Path
 
 from hlotext.ir import gc_control
+from hlotext.ir.spelling import UnknownNameError, codes_meant
 from hlotext.lint.rule import Context, Rule
 from hlotext.lint.rule_rows import RULE_ROWS
 
@@ -35,7 +36,8 @@ class RuleMap(Mapping[str, type[Rule]]):
     def __getitem__(self, code: str) -> type[Rule]:
         found = self._loaded.get(code)
         if found is None:
-            row = RULE_ROWS[code]
+            if (row := RULE_ROWS.get(code)) is None:
+                raise UnknownNameError("rule", code, lambda: codes_meant(code, self))
             with gc_control.gc_paused(collect_first=False):  # what is imported stays
                 module = importlib.import_module(f"{_RULES}.{row.module}")
             found = self._loaded[code] = getattr(module, row.type_name)

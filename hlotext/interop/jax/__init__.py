@@ -4,6 +4,8 @@ jaxlib parses HLO in this process and aborts the process on text that violates i
 such text, so everything is verified before it is passed to jaxlib.
 """
 
+from typing import NoReturn
+
 from hlotext.execution import NotExecutable
 from hlotext.interop.jax.backend import CopyError, DonationError, NotEmittedError, ScheduleError
 from hlotext.interop.jax.execution import assert_equivalent, random_inputs, run
@@ -12,6 +14,7 @@ from hlotext.interop.jax.lowering import DryRun, change_lowered, dry_run
 from hlotext.interop.jax.passes import ModulePass, register_pass
 from hlotext.interop.jax.protos import from_jax, module_of_proto, proto_of_module
 from hlotext.interop.jax.registration import PassOutcome, Registration
+from hlotext.ir.lazy_imports import no_such_name
 
 __all__ = [
     "CollectivesExplanation",
@@ -37,3 +40,7 @@ __all__ = [
     "register_pass",
     "run",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise no_such_name(__name__, name)

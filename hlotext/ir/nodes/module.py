@@ -316,7 +316,7 @@ class Module(ModuleMethods):
 
     def computation(self, name: str) -> Computation:
         """Returns the computation with this name (`%` optional). Raises KeyError if there is none."""
-        name = bare_name(name)
+        name = bare_name(name, "module.computations")
         for computation in self._computations:
             if computation._name == name:
                 return computation
@@ -428,6 +428,7 @@ class Module(ModuleMethods):
             raise EditError(f"{node.name} is not in module {self._name}")
         node.name = name
 
+    @Method()
     def clone(self) -> Module:
         """Returns a deep copy, which prints like this module, including edits."""
         return edit_backend.backend.clone(self)

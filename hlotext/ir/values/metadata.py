@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.values.text import braced, quote
 from hlotext.ir.values.value import Value
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 
 # Without slots, so that `of_source` can fill in what lies behind a frozen value.
+@with_foreign_names
 @attrs.frozen(repr=False, slots=False)
 class Metadata(Value):
     """`metadata=` (`OpMetadata`): the operation of the source program that an instruction implements.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
 
@@ -86,6 +86,12 @@ class _Passes(Mapping[str, type[Pass]]):
 
     def __len__(self) -> int:
         return len(_CLASSES)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        meant = name.replace("_", "-") if name.replace("_", "-") in _CLASSES else "NAME"
+        raise AttributeError(f"passes are items, not properties: PASSES[{meant!r}]", name=None, obj=None)
 
 
 PASSES: Mapping[str, type[Pass]] = _Passes()
