@@ -124,7 +124,10 @@ def test_messages_name_the_axis_or_count_the_devices() -> None:
     assert named.is_at_most
     assert named.share == pytest.approx(0.5)
     (counted,) = findings(program(ROWS, header="num_partitions=4"))
-    assert counted.message == "the 4 devices form groups of 2 that do identical work: no sharding distinguishes them"
+    assert (
+        counted.message
+        == "the 4 devices form groups of 2 that do identical work: no sharding distinguishes them"
+    )
     (whole,) = findings(program("sharding={replicated}"))
     assert whole.message == "all 4 devices do identical work: no array is sharded"
     assert whole.share == pytest.approx(0.75)

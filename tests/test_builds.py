@@ -136,7 +136,7 @@ def test_the_page_and_its_exit_status(dataset: Path, tmp_path: Path) -> None:
     assert run("report", dataset, "-o", place, "--fail-on", "speed").exit_code == 2
 
 
-ALL_LINES = r'Lines that accept all of it</summary><pre class="paste">(.*?)</pre>'
+ALL_LINES = r'Lines that accept all changes</summary><pre class="paste">(.*?)</pre>'
 
 
 def test_the_lines_of_the_verdict_accept_all_of_it(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_finding_that_is_gone_is_no_cause_of_the_newest_build(tmp_path: Path) 
     text = builds_page(found)
     (row,) = [r for r in Page(text).tables["newest-verdict"].records() if r["figure"] == "warnings"]
     assert str(row["cause"]).startswith(f"{new.code}: ")
-    assert str(row["cause"]).endswith("; M103 of b2 is gone since b3")
+    assert str(row["cause"]).endswith("; M103 of b2 no longer occurs since b3")
     assert str(row["build"]).split() == ["b3"]
     gone = [t for n, t in Page(text).tables.items() if n.endswith("-gone")]
     assert [[r["code"] for r in t.records() if r["severity"] != "note"] for t in gone] == [["M103"]]

@@ -59,7 +59,7 @@ def test_the_estimate_says_that_scatters_can_take_longer(tmp_path: Path) -> None
     path.write_text(SCATTER)
     text = " ".join(run("cost", path, "--chip", "v5e").stdout.split())
     assert "minimum time at least " in text
-    assert "memory 100.0% (of the counted time))" in text
+    assert "memory 100.0% (of the counted time)" in text
     assert (
         "1 scatter of 6,000 rows in all runs, counted by bytes only: writing rows one by one can take far longer"
         in text

@@ -303,7 +303,7 @@ def _nearly(asked: _Asked, is_tolerant: bool) -> str:
 
 
 def _origin(instruction: Instruction, option: str) -> str:
-    """What an option asks of an instruction, as it is for this one."""
+    """The value of what an option asks for, as it is for this instruction."""
     home = instruction.computation
     if option == "--min-bytes":
         return f"{instruction.name} of {byte_text(_result_bytes(instruction))}"

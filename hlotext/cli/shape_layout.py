@@ -56,7 +56,7 @@ def slice_of(text: str) -> tuple[layout.SliceRange, ...]:
 
 @attrs.frozen
 class Questions:
-    """What the command line asks about every shape."""
+    """Questions that the command line asks about every shape."""
 
     indices: tuple[tuple[int, ...], ...]
     offsets: tuple[int, ...]

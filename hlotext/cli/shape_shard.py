@@ -26,7 +26,7 @@ from hlotext.view.sharding_picture import sharding_svg
 
 @attrs.frozen
 class Wanted:
-    """What the command line asks about a sharded array."""
+    """Questions that the command line asks about a sharded array."""
 
     device: int | None = None
     element: str | None = None

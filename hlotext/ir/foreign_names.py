@@ -115,7 +115,7 @@ def tell_members(kind: type) -> None:
 
 
 def _members(kind: type, name: str) -> str:
-    """What a class has that may be meant by a name."""
+    """The members of a class that a misspelled name may mean."""
     base = set().union(*(dir(one) for one in kind.__mro__[1:] if one.__module__ == "builtins"))
     foreign = {one for one in dir(kind) if isinstance(_static(kind, one), ForeignName)}
     own = [one for one in dir(kind) if not one.startswith("_") and one not in base and one not in foreign]

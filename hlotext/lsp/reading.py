@@ -107,7 +107,7 @@ class Reading:
 
 @attrs.frozen
 class Target:
-    """What is under the cursor."""
+    """The construct under the cursor."""
 
     node: hlo.Instruction | hlo.Computation | None
     """The instruction or computation that is named; for other words the instruction of the line."""

@@ -44,7 +44,7 @@ class Sum:
 
 @attrs.define(eq=False)
 class Program:
-    """What a trace records of one program."""
+    """The records of one program in a trace."""
 
     name: str = ""
     spans: dict[str, dict[int, tuple[int, int]]] = attrs.field(factory=dict)

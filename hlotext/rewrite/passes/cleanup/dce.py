@@ -73,7 +73,7 @@ class _Sweep:
 
     @functools.cached_property
     def kept(self) -> frozenset[Instruction]:
-        """What stays although nothing uses it; looked for once something is unused."""
+        """The instructions that stay although nothing uses them; looked for once something is unused."""
         return fixed(self.module)
 
     def all(self) -> None:
