@@ -1,4 +1,4 @@
-"""Syntax of other languages for what HLO writes in a form of its own: operators, type annotations, brackets, dialects, keywords."""
+"""Syntax of other languages that HLO writes differently: operators, type annotations, brackets, dialects, keywords."""
 
 from __future__ import annotations
 
