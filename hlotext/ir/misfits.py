@@ -92,9 +92,9 @@ def unbound(
     if unknown is None:
         takers = _takers(function, lambda other: _takes(other, arguments, named)) if arguments else []
         has_more = "positional argument" in said and "given" in said
-        by_name = any(one.kind is inspect.Parameter.KEYWORD_ONLY for one in parameters.values())
-        # Another function is meant only if this one takes nothing more at all.
-        if takers and has_more and not by_name:
+        # `parse_literal` is a special form of `parse`, and not meant by it.
+        takers = [one for one in takers if not one.rpartition(".")[2].startswith(f"{function.__name__}_")]
+        if takers and has_more:
             return f"{said}; {takers[0]} takes {'one' if len(arguments) == 1 else 'them'}"
         return f"{said}; it takes {_few(own) or 'nothing'}"
     said = said.partition(". Did you mean")[0]
