@@ -17,10 +17,10 @@ from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import WORTH_KERNEL, Context, Report, Rule
 from hlotext.lint.small_origins import without_scores
 from hlotext.lint.training import is_backward
-from hlotext.lint.values import Value, consumers, elements_of, source
+from hlotext.lint.values import VIEWS, Value, consumers, elements_of, source
 from hlotext.lint.wording import sizes
 
-_VIEWED = frozenset({"bitcast", "copy-done", "get-tuple-element"})
+_VIEWED = (VIEWS - traits.COPIES) | {"get-tuple-element"}
 _MOVED = traits.REARRANGES_ELEMENTS | traits.COPY_HALVES | {"convert"}
 
 
