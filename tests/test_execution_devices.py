@@ -225,5 +225,5 @@ def test_the_devices_of_a_text_that_names_none_are_given() -> None:
     found = plain(hlo.parse(text), devices=4)
     assert (found.devices, "remainder" in found.text) == (4, True)
     assert "constant(4)" in found.text
-    with pytest.raises(NotExecutable, match="it is for 4 devices"):
+    with pytest.raises(NotExecutable, match="the module is for 4 devices"):
         plain(_module(["f32[4,2] copy(x)"]), devices=8)

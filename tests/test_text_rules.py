@@ -286,7 +286,7 @@ BAD_FILES = {
     "[a]\nrule = 1\n": "f.toml:1: a needs rule",
     "[a]\nrule = 'abs($x) => $x'\nrules = 1\n": "f.toml:1: a takes the strings rule and example, not rules",
     "\n[a]\nexample = ''\nrule = 'abs(x) => x'\n": "f.toml:4: a: column 5: there is no opcode x",
-    "[a": "f.toml: ",
+    "[a": "f.toml is not valid TOML: ",
     "": "f.toml: no rules",
 }
 
