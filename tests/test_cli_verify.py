@@ -244,3 +244,16 @@ def test_colours_have_no_background_and_go_on_in_the_next_line(monkeypatch: pyte
     end = text.plain.index("\n  help: ")
     assert "\n    " in text.plain[start:end]
     assert not [span for span in text.spans if span.style == "dim" and start < span.start < end]
+
+
+def test_operands_that_a_broadcast_would_fit_are_told_of_it(tmp_path: Path) -> None:
+    """Other libraries broadcast implicitly."""
+    path = tmp_path / "m.txt"
+    path.write_text(
+        "HloModule m\n\nENTRY e {\n  x = f32[4,8] parameter(0)\n  b = f32[8] parameter(1)\n  ROOT y = f32[4,8] add(x, b)\n}\n"
+    )
+    assert "`f32[4,8] broadcast(...), dimensions={1}`" in run("verify", path).stdout
+    path.write_text(
+        "HloModule m\n\nENTRY e {\n  x = f32[4,8] parameter(0)\n  b = f32[9] parameter(1)\n  ROOT y = f32[4,8] add(x, b)\n}\n"
+    )
+    assert "broadcast" not in run("verify", path).stdout

@@ -506,3 +506,10 @@ def test_rules_that_fail_on_an_ill_formed_module_leave_it_to_the_verifier() -> N
 def test_sizes_that_nobody_knows_leave_rules_silent(lines: str) -> None:
     text = f"HloModule m, is_scheduled=true, num_partitions=8\n\nENTRY e {{\n  {lines}\n}}\n"
     assert "X900" not in [finding.code for finding in lint.run(hlo.parse(text))]
+
+
+def test_a_comment_of_another_linter_is_answered(tmp_path: Path) -> None:
+    """It hides nothing, which would be noticed late."""
+    path = tmp_path / "m.txt"
+    path.write_text("HloModule m\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)  // noqa: C101\n}\n")
+    assert "hides nothing; write `// hlotext: ignore[C101]`" in run("lint", path).stderr

@@ -90,6 +90,7 @@ def nearest(word: str, known: Collection[str]) -> list[str]:
     plain = _plain(word)
     close = [name for name in known if _plain(name) == plain]
     close = [name for name in close if name.lower() == word.lower()] or close
+    close = close or [name for name in known if _is_swapped(plain, _plain(name))]
     start = word[: -(-3 * len(word) // 4)]
     begins = [name for name in known if _begins(name, start)]  # most slips are behind the beginning
     close = close or _closest(word, begins, _ALIKE_BEHIND) or _closest(word, known)
@@ -134,6 +135,19 @@ def _stem(name: str) -> str:
     """A name without the number behind it: `reduce` of `reduce.3`."""
     stem, _, number = name.rpartition(".")
     return stem if number.isdecimal() else name
+
+
+def _is_swapped(one: str, other: str) -> bool:
+    """True if two neighboring letters are exchanged between two words, which difflib counts as two slips."""
+    if len(one) != len(other):
+        return False
+    places = [place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+    return (
+        len(places) == 2
+        and places[1] == places[0] + 1
+        and one[places[0]] == other[places[1]]
+        and one[places[1]] == other[places[0]]
+    )
 
 
 def _plain(word: str) -> str:

@@ -20,6 +20,7 @@ from hlotext.ir.spelling import codes_meant, did_you_mean, nearest, suggestion
 from hlotext.lint.codes import code_names
 from hlotext.lint.registry import GONE, all_rules, current_code, note_of
 from hlotext.lint.rule import Context, Rule
+from hlotext.syntax.source.inputs import missing
 
 SHARES = ("warn", "note", "warn_peak", "note_peak", "scarce_memory", "floor_seconds", "floor_bytes")
 """The settings that say what is worth saying."""
@@ -374,6 +375,8 @@ def load_config(path: str | os.PathLike[str]) -> Config:
         data = tomllib.loads(path.read_text("utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    except FileNotFoundError:
+        raise ConfigError(str(missing(str(path)))) from None
     except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:

@@ -12,8 +12,12 @@ from hlotext.lint.registry import current_code
 
 COMMENT = re.compile(r"//[ \t]*hlotext:[ \t]*ignore(?:\[([A-Za-z0-9, \t]*)\]|[ \t]*(?=//|[\r\n]|\Z))")
 """`// hlotext: ignore[L101, C]` behind an op line or on the line before it; alone, without brackets, it means every code."""
-_INTENDED = re.compile(r"//[ \t]*(?:hlotext|hlotxt|hlo[-_]text|hlotex|hltext)[ \t]*:[^\r\n/]*", re.IGNORECASE)
-"""Comments that are meant for hlotext, rightly spelled or not."""
+_INTENDED = re.compile(
+    r"//[ \t]*(?:hlotext|hlotxt|hlo[-_]text|hlotex|hltext)[ \t]*:[^\r\n/]*"
+    r"|//[ \t]*(?:noqa|nolint|pylint|ruff|eslint-disable)\b[^\r\n/]*",
+    re.IGNORECASE,
+)
+"""Comments that are meant for hlotext, rightly spelled or not, or in the form of another linter."""
 _CODE = re.compile(r"\b[A-Za-z]\d\w*")
 ATTRIBUTE = "hlotext_ignore"
 """The frontend attribute that holds codes, as in `frontend_attributes={hlotext_ignore="L101,C"}`."""

@@ -91,7 +91,7 @@ def _misfit(instruction: Instruction, error: ShapeInferenceError) -> Problem:
     if name is None:
         where = Part.OPCODE if error.operand is None else error.operand
         related = range(len(instruction.operands))[:3] if error.operand is None else (error.operand,)
-        return Problem("V102", error.message, where, related=tuple(related))
+        return Problem("V102", error.message, where, error.help, related=tuple(related))
     row = opcodes.opcode(instruction.opcode)
     use = row.attribute(name) if row is not None else None
     if use is not None and use.calls is not Calls.NONE:

@@ -82,8 +82,25 @@ def _complex_type(real: ElementType, imaginary: ElementType) -> ElementType:
 def _common_dimensions(op: Op, lhs: Shape, rhs: Shape) -> list[Dimension]:
     """The sizes of both (`InferDegenerateDimensionBroadcastShape` less its broadcasting of size 1)."""
     if not compatible(lhs, rhs, any_type=True):
-        raise ShapeInferenceError(f"{op.opcode} of different sizes: {lhs} and {rhs}")
+        raise ShapeInferenceError(
+            f"{op.opcode} of different sizes: {lhs} and {rhs}", help=_broadcast_first(lhs, rhs)
+        )
     return [_common_dimension(a, b) for a, b in zip(dimensions(lhs), dimensions(rhs), strict=True)]
+
+
+def _broadcast_first(lhs: Shape, rhs: Shape) -> str:
+    """How to write what other libraries do implicitly; empty if neither array fits into the other one."""
+    small, large = sorted((lhs, rhs), key=lambda shape: shape.rank)
+    for first in range(large.rank - small.rank, -1, -1) if small.rank < large.rank else ():
+        places = range(first, first + small.rank)
+        if all(large.dimensions[place] == size for place, size in zip(places, small.dimensions, strict=True)):
+            sizes = ",".join(map(str, large.dimensions))
+            listed = ",".join(map(str, places))
+            return (
+                f"HLO does not broadcast implicitly: `{small.element_type}[{sizes}] broadcast(...), dimensions={{{listed}}}`"
+                f" makes the {small} as large"
+            )
+    return ""
 
 
 def _common_dimension(a: Dimension, b: Dimension) -> Dimension:

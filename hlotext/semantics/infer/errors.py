@@ -6,7 +6,9 @@ from __future__ import annotations
 class ShapeInferenceError(ValueError):
     """Raised if operands and attributes contradict each other, so that no result shape is valid."""
 
-    def __init__(self, message: str, *, operand: int | None = None, attribute: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, operand: int | None = None, attribute: str | None = None, help: str = ""
+    ) -> None:
         super().__init__(message)
         self.message = message
         """The error, in one sentence without a full stop."""
@@ -14,6 +16,8 @@ class ShapeInferenceError(ValueError):
         """Number of the operand at fault; None if there is not exactly one."""
         self.attribute = attribute
         """Name of the attribute at fault, possibly one that names a computation; None if there is none."""
+        self.help = help
+        """A repair; empty if none is known."""
 
 
 class CannotInfer(ValueError):  # noqa: N818 - no error: nothing is wrong with the instruction

@@ -59,9 +59,16 @@ class Undefined:
             message = f"{what} {name} is this instruction itself"
         elif places:
             related = [("an instruction in another computation has this name", places[0], None)]
-        self.reporter.error(
-            code, message, position, help=self.reporter.did_you_mean(name, known), related=related
-        )
+        self.reporter.error(code, message, position, help=self._meant(name, position, known), related=related)
+
+    def _meant(self, name: str, position: int, known: Collection[str]) -> str:
+        """The name above that is meant, else one of the same computation below."""
+        if meant := self.reporter.did_you_mean(name, known):
+            return meant
+        text = self.reporter.source.text
+        below = {match[1]: None for match in _DEFINED().finditer(text, position, self._end_of_body(position))}
+        meant = self.reporter.did_you_mean(name, below)
+        return f"{meant} It is defined below, and must stand above its uses" if meant else ""
 
     def is_left_out(self, name: str, position: int) -> bool:
         """True if no line defines a name and its computation is compact, in which elements that are control
