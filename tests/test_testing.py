@@ -155,6 +155,15 @@ def test_failures_show_the_instruction(pytester: pytest.Pytester) -> None:
     )
 
 
+def test_a_question_to_the_fixture_is_answered_with_the_call(pytester: pytest.Pytester) -> None:
+    questions = ('hlo.count("negate")', "hlo.cuont()", 'hlo("HloModule m", axis="data")')
+    pytester.makepyfile("\n".join(f"def test_{n}(hlo): {one}" for n, one in enumerate(questions)))
+    said = str(run_inside(pytester).stdout)
+    assert "AttributeError: the fixture hlo is a function; ask what it returns: hlo(compiled).count\n" in said
+    assert "has no attribute 'cuont'; call it: hlo(compiled)" in said
+    assert "TypeError: hlo() got an unexpected keyword argument 'axis'" in said
+
+
 def test_snapshots(pytester: pytest.Pytester) -> None:
     """Missing ones fail, are written on demand, and are held against the program from then on."""
     file = pytester.makepyfile(TEST.format(text=FORMS["sync"]))

@@ -502,7 +502,17 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
         {
             "count(opcode)": "num count_of opcount has contains",
             "peak_memory": "peak memory_peak peak_bytes",
-            "collectives(kind)": "all_reduces all_gathers collective comms communications",
+            'instructions("fusion")': "fusions fused",
+            'instructions("dot")': "dots matmuls",
+            "collectives(kind)": "all_reduces all_gathers collective comms communications reduce_scatters",
+            "[one.opcode for one in hlo(...).module.instructions()]": "opcodes ops",
+            "assert hlo(...).count(opcode) == number": "assert_count assert_has assert_contains assert_has_opcode "
+            "assert_num expect_count assert_opcode",
+            "assert not hlo(...).collectives()": "assert_no_collectives",
+            "assert not hlo(...).count(opcode)": "assert_not assert_no assert_absent assert_not_contains",
+            "assert_same(other)": "assert_equal assert_equals assert_eq equals is_same",
+            "assert_matches_snapshot()": "snapshot assert_snapshot match_snapshot golden assert_golden",
+            "check(checks)": "filecheck file_check assert_check assert_filecheck",
             "module.entry": "entry",
             "module.instruction(name)": "instruction find",
             "module": "hlo text ir",
@@ -597,6 +607,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
     "Assignment": {"__getitem__": "has no items; use allocations, values or peak()"},
     "Hlo": {
         "__getitem__": "has no items; use instructions(opcode)[number], or module.instruction(name)",
+        "__enter__": "is no context manager; use it as it is: found = hlo(compiled)",
         "__iter__": "is not iterable; use instructions(opcode), or module.instructions()",
         "__contains__": "has no `in`; use count(opcode) > 0, or module.find(name) is not None",
         "__len__": "has no len(); use count(opcode), or len(list(hlo(...).module.instructions()))",

@@ -459,6 +459,8 @@ def _lowered(value: object) -> str:
         return "hlotext.load(jax.jit(it).lower(...)) takes it lowered with its arguments"
     if type(value).__name__ in ("ClosedJaxpr", "Jaxpr"):
         return "a jaxpr is not HLO; hlotext.load(jax.jit(f).lower(...)) takes the function"
+    if hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "__array__"):
+        return "an array is what the program returns; hlotext.load(jax.jit(f).lower(...)) takes the program"
     return ""
 
 

@@ -134,6 +134,7 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
             "interpret",
             "hlotext.interop.jax, which is imported by its name": "registerpass assertequivalent randominputs interopjax",
             "hlotext.testing, or hlotext.inspect(value)": "fixture asserthlo expect",
+            "module.instructions(), or computation.instructions": "walk traverse visit iterate iterinstructions ops",
             "hlotext.matchers": "matcher patterns m match",
             "hlotext.__version__": "version",
         }

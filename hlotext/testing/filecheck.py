@@ -22,6 +22,8 @@ _WORDS = (
     "CHECK-COUNT-2",
 )
 _KNOWN = re.compile(rf"{'|'.join(_WORDS[:-1])}|CHECK-COUNT-\d+")
+_NO_DIRECTIVE = "No check strings found"
+"""What FileCheck says of checks of which none is a directive."""
 _DIRECTIVE = re.compile(r"^\W*([A-Z]+(?:-[A-Z0-9]+)*):", re.MULTILINE)
 """A word of capitals with a colon at the beginning of a line, behind marks of a comment."""
 
@@ -29,8 +31,8 @@ _DIRECTIVE = re.compile(r"^\W*([A-Z]+(?:-[A-Z0-9]+)*):", re.MULTILINE)
 def check_text(text: str, checks: str) -> None:
     """Raises AssertionError, with FileCheck's report, if text does not match the check lines.
 
-    Raises ValueError for a directive unknown to FileCheck, which would silently check nothing, and ImportError if the
-    package filecheck is not installed.
+    Raises ValueError for a directive unknown to FileCheck, which would silently check nothing, and without any directive,
+    and ImportError if the package filecheck is not installed.
     """
     for word in _DIRECTIVE.findall(checks):
         if not _KNOWN.fullmatch(word):
@@ -50,5 +52,7 @@ def check_text(text: str, checks: str) -> None:
         report = io.StringIO()
         with contextlib.redirect_stderr(report), contextlib.redirect_stdout(report):
             status = Matcher.from_opts(Options(str(expected), str(actual))).run()
+    if status and _NO_DIRECTIVE in report.getvalue():
+        raise ValueError("the checks have no directive; a line is one with `CHECK: ` before its text")
     if status:
         raise AssertionError(f"the module does not match the checks:\n{report.getvalue().strip()}")

@@ -47,7 +47,27 @@ def hlo(request: pytest.FixtureRequest) -> Callable[..., Hlo]:
     def inspect(value: Any, mesh: Any = None) -> Hlo:
         return _WithSnapshots(testing.module_of(value), mesh, testing.reading.beside(value))
 
-    return inspect
+    return _Fixture(inspect)
+
+
+class _Fixture:
+    """The function that the fixture is; a question that is asked of it is answered with the call."""
+
+    def __init__(self, inspect: Callable[..., Hlo]) -> None:
+        self._inspect = inspect
+        inspect.__qualname__ = "hlo"  # as Python's messages name it
+
+    def __call__(self, *arguments: Any, **named: Any) -> Hlo:
+        return self._inspect(*arguments, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"the fixture hlo has no attribute {name!r}")
+        if hasattr(testing.Hlo, name):
+            raise AttributeError(f"the fixture hlo is a function; ask what it returns: hlo(compiled).{name}")
+        raise AttributeError(
+            f"the fixture hlo is a function and has no attribute {name!r}; call it: hlo(compiled)"
+        )
 
 
 @pytest.hookimpl(wrapper=True)
