@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import hlotext as hlo
 from hlotext.findings.errors import TermError
 from hlotext.ir.values import numbers
 from hlotext.ir.values.literal import Literal
@@ -302,3 +303,13 @@ def test_nested_tuples() -> None:
     text = "(" * 50 + "s32[]" + ")" * 50
     literal = read_literal("(" * 50 + "7" + ")" * 50, shape_of(text))
     assert str(literal) == "( " * 50 + "7" + " )" * 50
+
+
+def test_numpy_takes_a_literal() -> None:
+    literal = hlo.parse_instruction("c = s32[2,2]{1,0} constant({{1,2},{3,4}})").literal
+    assert literal is not None
+    assert np.asarray(literal).tolist() == [[1, 2], [3, 4]]
+    assert np.asarray(literal, dtype="f8").dtype == np.float64
+    assert np.array(literal, copy=True).flags.writeable
+    with pytest.raises(TypeError, match="the text does not have the elements"):
+        np.asarray(Literal.elided(hlo.parse_shape("f32[4]")))

@@ -174,6 +174,18 @@ class Literal:
         )
         return self.array if is_given else None
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """Returns `known_array` to NumPy, which would otherwise make an array of one object.
+
+        Raises TypeError if there is none.
+        """
+        import numpy as np
+
+        array = self.known_array
+        if array is None:
+            raise TypeError(f"the text does not have the elements of {self.shape}; its known_array is None")
+        return np.array(array, dtype=dtype, copy=copy) if copy is not None else np.asarray(array, dtype=dtype)
+
     @property
     def is_partly_elided(self) -> bool:
         """True if any value inside is elided."""
