@@ -124,6 +124,8 @@ def test_links_out_of_a_folder_are_not_followed(
             "b.hlo: skipped, because it links out of the folder (hlotext --follow-links follows such links)"
             in result.stderr
         )
+    monkeypatch.setenv("HLOTEXT_FOLLOW_LINKS", "0")
+    assert run(command, folder, *more, *(["--append"] if more else [])).exit_code == 0
     monkeypatch.setenv("HLOTEXT_FOLLOW_LINKS", "1")
     assert run(command, folder, *more, *(["--append"] if more else [])).exit_code != 0
 

@@ -56,6 +56,8 @@ CONTENTS = {
     "TWO": STEP + STEP.replace(b"HloModule m", b"HloModule m2"),
     "MISSPELT": STEP.replace(b"negate(", b"negat("),
     "SHARE": b"[tool.hlotext.lint]\nwarn = 5\n",
+    "RETIRED": b"[lint]\nmin-bytes = 5\n",
+    "ARCHIVE": b"PK\x05\x06" + bytes(18),
     "OPTION": b"[tool.hlotext.lint]\nfail_on = 'warnings'\n",
     "TOOL": b"[tool.hlotxt.lint]\nselect = ['C101']\n",
     "YAML": b"lint:\n  select: C101\n",
@@ -363,3 +365,13 @@ def test_folders_with_unreadable_texts_are_not_the_same(tmp_path: Path) -> None:
     assert "no differences; not all texts can be compared" in shown
     assert "unknown: " in shown
     assert "error[X101]" in shown
+
+
+@pytest.mark.parametrize(("value", "said"), [("off", True), ("untouched", False), ("", False)])
+def test_a_variable_with_one_value_says_it(
+    value: str, said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "step").write_bytes(STEP)
+    monkeypatch.setenv("HLOTEXT_GC", value)
+    told = "HLOTEXT_GC has one value, untouched, not off" in run("show", tmp_path / "step").stderr
+    assert told == said

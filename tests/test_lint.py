@@ -19,7 +19,7 @@ from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.lint import registry
 from hlotext.reports import full_text
-from tests import support
+from tests import cli_support, support
 
 TWO = """HloModule m
 
@@ -118,6 +118,7 @@ def test_a_comment_that_hides_nothing_is_noted(comment: str, note: str) -> None:
     [
         ("[tool.hlotext]\nselect = []\n", "settings of the linter are in the table `tool.hlotext.lint`"),
         ("[tool.hlotext.lnt]\nselect = []\n", "no table or setting 'lnt'"),
+        ("[hlotext.lint]\nselect = []\n", "no tool reads the table `hlotext`; did you mean `tool.hlotext`?"),
         ("[tool.hlo-text.lint]\nselect = []\n", "no tool is named 'hlo-text'; did you mean `tool.hlotext`?"),
     ],
 )
@@ -512,4 +513,4 @@ def test_a_comment_of_another_linter_is_answered(tmp_path: Path) -> None:
     """It hides nothing, which would be noticed late."""
     path = tmp_path / "m.txt"
     path.write_text("HloModule m\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)  // noqa: C101\n}\n")
-    assert "hides nothing; write `// hlotext: ignore[C101]`" in run("lint", path).stderr
+    assert "hides nothing; write `// hlotext: ignore[C101]`" in cli_support.run("lint", path).stderr

@@ -261,6 +261,12 @@ _VARIABLES = (DEBUG_VARIABLE, inputs.LIMIT_VARIABLE, "HLOTEXT_FOLLOW_LINKS", gc_
 
 def _say_unknown_variables() -> None:
     """Says which variables of the environment look like settings of hlotext, and are none."""
+    pauses = os.environ.get(gc_control.VARIABLE, "")
+    if pauses not in ("", gc_control.UNTOUCHED):
+        click.echo(
+            f"hlotext: {gc_control.VARIABLE} has one value, {gc_control.UNTOUCHED}, not {escape.line(pauses)}",
+            err=True,
+        )
     for name in sorted(os.environ):
         if name.startswith(_PREFIX) and name not in _VARIABLES:
             near = nearest(name.removeprefix(_PREFIX), [one.removeprefix(_PREFIX) for one in _VARIABLES])

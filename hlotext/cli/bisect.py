@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from hlotext import dumps
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, say, timeout_option, write_json
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, cannot_run, say, timeout_option, write_json
 from hlotext.cli.folders import opened
 from hlotext.cli.output import output
 from hlotext.execution.narrowing import Verdict, first_bad, smallest
@@ -109,7 +109,7 @@ class _Trial:
         except subprocess.TimeoutExpired:
             status = 1
         except OSError as error:
-            raise Unreadable(f"cannot run {words[0]}: {error.strerror}") from None
+            raise cannot_run(words[0], error) from None
         verdict = Verdict.of(status)
         self.runs += 1
         self.skipped += verdict is Verdict.SKIP
@@ -177,7 +177,8 @@ def _read(text: str) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for word in shlex.split(text, comments=True):
         if not word.startswith("--"):
-            raise Unreadable(f"{word} is not a flag (--name=value)")
+            neither = "neither a file nor" if word == text else "not"
+            raise Unreadable(f"{word} is {neither} a flag (--name=value)")
         name = word.partition("=")[0]
         found[name] = (*found.get(name, ()), word)
     return found

@@ -88,6 +88,12 @@ def limit_option(
     )
 
 
+def cannot_run(word: str, error: OSError) -> Unreadable:
+    """The error for a COMMAND that does not start; the shell's syntax in one quoted word is the usual cause."""
+    quoted = "; leave out its quotes, or write sh -c '...'" if " " in word.strip() else ""
+    return Unreadable(f"cannot run {word}: {error.strerror}{quoted}")
+
+
 def timeout_option(default: float, what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Returns the decorator for `--timeout` in seconds; `what` continues its help `Time limit`."""
     return click.option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -376,7 +377,11 @@ def _config(
 ) -> lint.Config:
     """The configuration of the project, with what the command line says instead."""
     found = file or (None if isolated else lint.find_config(Path.cwd()))
-    config = lint.load_config(found) if found is not None else lint.Config()
+    with warnings.catch_warnings(record=True) as caught:  # Python shows nobody that a setting is retired
+        warnings.simplefilter("always")
+        config = lint.load_config(found) if found is not None else lint.Config()
+    for warning in caught:
+        say(f"{found}: {warning.message}")
     return attrs.evolve(
         config,
         rule_files=(*config.rule_files, *rule_files),

@@ -10,7 +10,7 @@ import click
 
 import hlotext as hlo
 from hlotext.analysis.formatting import pluralize
-from hlotext.cli.common import Unreadable, max_tests_option, read, say, timeout_option
+from hlotext.cli.common import Unreadable, cannot_run, max_tests_option, read, say, timeout_option
 from hlotext.cli.output import emit
 from hlotext.ir.files import write_text
 from hlotext.rewrite.reduction import reduce
@@ -53,7 +53,7 @@ def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: in
             except subprocess.TimeoutExpired:
                 return False
             except OSError as error:
-                raise Unreadable(f"cannot run {arguments[0]}: {error.strerror}") from None
+                raise cannot_run(arguments[0], error) from None
             return run.returncode != 0
 
         try:

@@ -145,9 +145,14 @@ def _entry(module: hlo.Module, name: str | None) -> hlo.Module:
 def _array(place: str) -> Any:
     """The array of a file that numpy wrote. Raises Unreadable, OSError."""
     try:
-        return np.load(place, allow_pickle=False)
-    except (ValueError, EOFError):
+        array = np.load(place, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        if "Object arrays" in str(error):
+            raise Unreadable(f"{place} holds Python objects, not numbers") from None
         raise Unreadable(f"{place} is not a .npy file") from None
+    if not isinstance(array, np.ndarray):
+        raise Unreadable(f"{place} is an archive of arrays; numpy.save(path, array) writes one as .npy")
+    return array
 
 
 def _compared(ours: Execution, theirs: Execution) -> list[float]:

@@ -49,7 +49,7 @@ def outward_links(root: str | os.PathLike[str]) -> list[str]:
     The folder may come from another machine, and files that its links name on this one are not part of it. Empty if the
     environment variable `LINKS_VARIABLE` is set.
     """
-    if os.environ.get(LINKS_VARIABLE):
+    if os.environ.get(LINKS_VARIABLE, "").lower() not in ("", "0", "false", "no", "off"):
         return []
     inside = os.path.join(os.path.realpath(root), "")
     return [
@@ -61,7 +61,7 @@ def outward_links(root: str | os.PathLike[str]) -> list[str]:
 
 
 LINKS_VARIABLE = "HLOTEXT_FOLLOW_LINKS"
-"""Set to anything but nothing, links in a folder are followed wherever they lead."""
+"""Set to anything but nothing, 0, false, no or off, links in a folder are followed wherever they lead."""
 
 
 class Storage(Protocol):

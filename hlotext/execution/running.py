@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from hlotext.analysis.formatting import pluralize
 from hlotext.execution.client import Arrays, Runner
 from hlotext.execution.errors import NotExecutable
 from hlotext.execution.inputs import device_arrays
@@ -75,7 +76,7 @@ def run(
 def _stacked(text: PlainModule, arrays: Arrays) -> Arrays:
     """Given arguments, for each device. Raises NotExecutable for what the parameters do not take."""
     if len(arrays) != len(text.taken):
-        raise NotExecutable(f"the program takes {len(text.taken)} arrays, not {len(arrays)}")
+        raise NotExecutable(f"the program takes {pluralize(len(text.taken), 'array')}, not {len(arrays)}")
     found = []
     for number, (array, shape) in enumerate(zip(arrays, text.taken, strict=True)):
         sizes = (text.devices, *shape.dimensions) if text.devices > 1 else shape.dimensions
@@ -83,6 +84,10 @@ def _stacked(text: PlainModule, arrays: Arrays) -> Arrays:
             array = np.broadcast_to(array, sizes)
         if (array.shape, array.dtype) != (sizes, shape.element_type.dtype):
             each = f", for all or for each of {text.devices} devices" if text.devices > 1 else ""
-            raise NotExecutable(f"argument {number} is {shape}{each}, not {array.dtype}{list(array.shape)}")
+            dtype = shape.element_type.dtype
+            convert = f"; array.astype({dtype.name!r}) converts it" if array.shape == sizes else ""
+            raise NotExecutable(
+                f"argument {number} is {shape}{each}, not {array.dtype}{list(array.shape)}{convert}"
+            )
         found.append(array)
     return found

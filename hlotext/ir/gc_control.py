@@ -10,7 +10,10 @@ from contextlib import contextmanager
 VARIABLE = "HLOTEXT_GC"
 """Environment variable that says no before anything is imported: `HLOTEXT_GC=untouched`."""
 
-_allowed = os.environ.get(VARIABLE) != "untouched"
+UNTOUCHED = "untouched"
+"""Its one value."""
+
+_allowed = os.environ.get(VARIABLE) != UNTOUCHED
 
 
 def allow(is_allowed: bool) -> None:

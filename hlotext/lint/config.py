@@ -382,6 +382,8 @@ def load_config(path: str | os.PathLike[str]) -> Config:
     try:
         tables: Any = data
         if path.name == "pyproject.toml" or "tool" in data:
+            if "hlotext" in data:
+                raise ConfigError("no tool reads the table `hlotext`; did you mean `tool.hlotext`?")
             tools = _table("tool", data.get("tool", {}))
             for name in tools:
                 if name != "hlotext" and did_you_mean(name, ["hlotext"]):
@@ -402,7 +404,9 @@ def load_config(path: str | os.PathLike[str]) -> Config:
         raise ConfigError(f"{path}: {error}") from None
 
 
-_TOOL_TABLE = re.compile(r"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t\"']*([\w-]+)", re.MULTILINE)
+_TOOL_TABLE = re.compile(
+    r"^[ \t]*\[[ \t]*(?:tool[ \t]*\.[ \t\"']*([\w-]+)|(hlotext)[ \t]*[].])", re.MULTILINE
+)
 _OWN_FILES = ("hlotext.toml", ".hlotext.toml")
 
 
@@ -417,7 +421,7 @@ def find_config(folder: Path) -> Path | None:
                 return place / own
         shared = place / "pyproject.toml"
         if shared.is_file():
-            tools = _TOOL_TABLE.findall(shared.read_text("utf-8", "replace"))
+            tools = [tool or own for tool, own in _TOOL_TABLE.findall(shared.read_text("utf-8", "replace"))]
             if any(did_you_mean(name, ["hlotext"]) for name in dict.fromkeys(tools)):
                 return shared
     return None

@@ -436,9 +436,15 @@ def _comma_in_blanks(place: ParseFailure) -> Mistake | None:
     return Mistake(f"{what} are separated by spaces", place.start, place.after, "remove the comma")
 
 
+_ROUND_SIZES = re.compile(r"\(([\d, ]+)\)")
+
+
 def _type_without_brackets(place: ParseFailure) -> Mistake | None:
     if "TYPE" not in place.expected or place.word not in ELEMENT_TYPES or place.follows(r"\s*\["):
         return None
+    if sizes := _ROUND_SIZES.match(place.text, place.after, place.limit):
+        help = f"did you mean `{place.word}[{sizes[1]}]`?"
+        return Mistake("the sizes of a shape stand in brackets", place.start, place.after, help)
     message = f"a shape needs brackets, even for a scalar: `{place.word}[]`"
     return Mistake(message, place.start, place.after)
 
