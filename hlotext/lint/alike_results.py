@@ -6,19 +6,17 @@ value from its own arguments alone. Arguments of which they held different parts
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from hlotext.analysis import CallGraph, Communication
+from hlotext.analysis import CallGraph
 from hlotext.analysis.devices import devices_of, participant_groups
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.tile_assignment import MOST_DEVICES
-from hlotext.lint.equal import EQUALISING, Equal, EqualPurity, groups_of
-from hlotext.lint.loop_state import members
+from hlotext.lint.equal import Equal, EqualPurity
 from hlotext.lint.rule import Context
 
 _WHOLE = frozenset({"opt-barrier"})
@@ -40,78 +38,27 @@ class AlikeWork:
     """The instructions whose results are the same on all devices of a group."""
     arrays: frozenset[Instruction | tuple[Instruction, tuple[int, ...]]]
     """The arrays among these that the program computes, and elements of the state of loops that are such."""
-    is_apart: bool
-    """True if no collective joins such devices."""
 
 
 def alike_by_results(context: Context) -> AlikeWork | None:
-    """Returns devices that compute the same scalar results independently; None if there are none, or it is unknown.
-
-    Also devices that only sum or gather some sharded arrays, such as the rows of a table: the results of these collectives
-    are the same on all of them.
-    """
+    """Returns devices that compute the same scalar results independently; None if there are none, or it is unknown."""
     module = context.module
     devices = devices_of(module)
     count = devices.partitions
     if devices.replicas != 1 or count is None or not 1 < count <= MOST_DEVICES:
         return None
-    if any(opcode in context.census.by_opcode for opcode in traits.HOST_EFFECTS):
+    if any(opcode in context.census.by_opcode for opcode in traits.DEVICE_IDS | traits.HOST_EFFECTS):
         return None
     scalars = _scalars(module.entry)
     joined = _joined(context, count) if scalars else None
-    if joined is None or len({len(one) for one in joined}) > 1:
+    if joined is None or len(joined) == 1 or len({len(one) for one in joined}) > 1:
         return None
-    if len(joined) > 1:
-        return _alike(context, tuple(zip(*joined, strict=True)), scalars, "")
-    found = [_alike(context, groups, scalars, name) for name, groups in _exchanging(context, count).items()]
-    times = context.prices
-    return max(
-        (one for one in found if one is not None),
-        key=lambda one: times.together(one.instructions & times.own.keys()),
-        default=None,
-    )
-
-
-def _alike(
-    context: Context, groups: tuple[tuple[int, ...], ...], scalars: Sequence[Instruction], name: str
-) -> AlikeWork | None:
-    begun = context.communication_of
-    between = {start for start, one in begun.items() if _are_joined(one, groups)}
-    arguments: set[Instruction] = set()
-    for scalar in scalars:
-        arguments.update(_arguments(scalar, context.graph, between))
+    arguments = {one for scalar in scalars for one in _arguments(scalar, context.graph)}
+    groups = tuple(zip(*joined, strict=True))
     if not arguments:
         return None
-    equal = Equal(context, groups, name, EqualPurity(), arguments)
-    arrays = frozenset((*_arrays(equal.found), *equal.state()))
-    return AlikeWork(groups, frozenset(equal.found), arrays, not between)
-
-
-def _exchanging(context: Context, count: int) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """The groups of collectives that are neither of all devices nor of one, those first that most is sent over."""
-    sent: dict[str, int] = defaultdict(int)
-    groups: dict[str, tuple[tuple[int, ...], ...]] = {}
-    for one in context.communications:
-        replicas = groups_of(one) if one.kind in EQUALISING else None
-        if replicas and 1 < len(replicas[0]) < count and sum(map(len, replicas)) == count:
-            name = members(one.groups)
-            sent[name] += one.sent_bytes * context.runs(one.start)
-            groups[name] = tuple(map(tuple, replicas))
-    return {name: groups[name] for name in sorted(sent, key=lambda name: (-sent[name], name))[:_MOST_GROUPS]}
-
-
-_MOST_GROUPS = 3
-
-
-def _are_joined(one: Communication, groups: Sequence[Sequence[int]]) -> bool:
-    """True if a collective exchanges anything between devices of one group."""
-    if one.pairs is not None:
-        place = {device: n for n, group in enumerate(groups) for device in group}
-        return any(a != b and place.get(a) == place.get(b) for a, b in one.pairs)
-    replicas = groups_of(one)
-    if replicas is None:
-        return True
-    return any(len({*group} & {*members_}) > 1 for group in replicas for members_ in groups)
+    equal = Equal(context, groups, "", EqualPurity(), arguments)
+    return AlikeWork(groups, frozenset(equal.found), frozenset((*_arrays(equal.found), *equal.state())))
 
 
 def _arrays(alike: Iterable[Instruction]) -> Iterator[Instruction | tuple[Instruction, tuple[int, ...]]]:
@@ -154,11 +101,8 @@ def _joined(context: Context, count: int) -> list[list[int]] | None:
     return list(found.values())
 
 
-def _arguments(
-    scalar: Instruction, graph: CallGraph, between: Collection[Instruction]
-) -> Iterable[Instruction]:
-    """The arguments that a result depends on but through these collectives; none if a part of it is written by hand for each
-    device, or asks which device it is."""
+def _arguments(scalar: Instruction, graph: CallGraph) -> Iterable[Instruction]:
+    """The arguments that a result depends on; none if a part of it is written by hand for each device."""
     entry = scalar.computation
     start: _Place = (scalar, None)
     pending, seen, found = [start], {start}, []
@@ -166,10 +110,6 @@ def _arguments(
         one, index = pending.pop()
         if one.metadata is not None and _BY_HAND in one.metadata.op_name.split("/"):
             return ()
-        if one.opcode in traits.DEVICE_IDS:
-            return ()
-        if one in between:
-            continue
         if one.opcode == "parameter" and one.computation is entry:
             found.append(one)
             continue

@@ -56,7 +56,6 @@ class Equal:
         self._purity = purity
         self._given: dict[Instruction, tuple[bool, ...]] = {}
         self._is_form_equal: dict[tuple[int, int], bool] = {}
-        self._joins: dict[str, bool] = {}
         self.found: set[Instruction] = set()
         self._run(context.module.entry, None)
 
@@ -103,10 +102,7 @@ class Equal:
     def _is_sent_equal(self, one: Communication) -> bool:
         if all(operand in self.found for operand in one.start.operands) and one.kind in EQUALISING:
             return True
-        name = members(one.groups)
-        if name not in self._joins:
-            self._joins[name] = name == self._name or joins_all(one, self._groups)
-        return one.kind in EQUALISING and self._joins[name]
+        return one.kind in EQUALISING and members(one.groups) == self._name
 
     def _is_element_equal(self, one: Instruction, state: Sequence[bool] | None) -> bool:
         made, index = one.operands[0], one.attributes.get("index")
@@ -170,13 +166,6 @@ def _parts(sharding: OpSharding, parameter: Instruction) -> dict[int, str] | Non
     except ValueError:
         return None
     return {device: str(part) for device, part in found.items()}
-
-
-def joins_all(one: Communication, groups: Sequence[Sequence[int]]) -> bool:
-    """True if the devices of each group are in one group of a collective."""
-    replicas = groups_of(one)
-    place = {device: n for n, group in enumerate(replicas or ()) for device in group}
-    return all(None not in (found := {place.get(d) for d in group}) and len(found) == 1 for group in groups)
 
 
 def groups_of(one: Communication) -> Sequence[Sequence[int]] | None:

@@ -40,7 +40,7 @@ class IdleAxis(Rule):
             who, why = f"all {count} devices", "no array is sharded"
         elif axes:
             who, why = f"the {count} devices along mesh axis {axes}", "no sharding uses that axis"
-        part, seconds, work = 1 - 1 / count, context.prices.step, ""
+        part, seconds = 1 - 1 / count, context.prices.step
         alike: Collection[Instruction] = times
         spares: dict[Any, float] = {}
         if alone is not None:
@@ -51,13 +51,10 @@ class IdleAxis(Rule):
             ):  # the devices compute the same only for a small part of the step
                 return
             spares = dict.fromkeys(alone.arrays, part)
-            work = "" if alone.is_apart else "mostly "
             why = "each computes the same scalar result from its own full copy of the operands"
-            if not alone.is_apart:
-                why += ", except for what they sum or gather of sharded arrays"
         yield Report(
             max(alike, key=lambda one: (_multiplies(one), times[one]), default=None),
-            f"{who} do {work}identical work: {why}",
+            f"{who} do identical work: {why}",
             "shard the batch or the weights over them too, such as a batch over two axes with P(('data', 'model')), or use "
             "a mesh with fewer devices",
             seconds=part * seconds,
