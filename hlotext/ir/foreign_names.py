@@ -257,7 +257,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "instruction(name)": "get_instruction find_instruction instruction_by_name get_instruction_by_name "
             "get_op find_op node",
             "find(name)": "get lookup has find_by_name",
-            "instructions()": "get_instructions ops nodes operations all_instructions iter_instructions",
+            "instructions()": "get_instructions ops nodes operations instrs insts all_instructions iter_instructions",
             "len(list(module.instructions()))": "instruction_count num_instructions size",
             "computations": "functions get_computations subcomputations",
             "entry.parameters": "parameters params arguments inputs num_parameters",
@@ -299,7 +299,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
     "Computation": turned(
         {
             "callers": "caller_instructions users",
-            "instructions": "get_instructions ops nodes operations body",
+            "instructions": "get_instructions ops nodes operations instrs insts body",
             "module.instruction(name)": "instruction",
             'computation["name"]': "find find_instruction get get_instruction instruction_by_name "
             "get_instruction_with_name lookup",
