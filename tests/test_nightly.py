@@ -57,7 +57,9 @@ def test_both_worse_builds_are_named_and_no_other(dataset: Path) -> None:
     assert sent.is_worse
     assert sent.grown[0].label == "all-gather"
     assert sent.grown[0].line is not None
-    assert (name_of(PLAN.gathers), "findings") not in by, "it saves 1.7% of the peak, too little for a finding"
+    assert (name_of(PLAN.gathers), "findings") not in by, (
+        "it saves 1.7% of the peak, too little for a finding"
+    )
     page = builds_page(found)
     assert re.findall(r'<article class="step (\w+)"', page) == ["worse", "worse"]
     for one in (memory, sent):

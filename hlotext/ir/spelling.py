@@ -64,7 +64,8 @@ def bare_name(name: object, among: str = "computation.instructions") -> str:
 
 def with_article(words: str) -> str:
     """Returns words preceded by `a` or `an`."""
-    return f"{'an' if words[:1].lower() in 'aeio' else 'a'} {words}"
+    vowels = ("a", "e", "i", "o", "hlo")  # HLO is spelled out
+    return f"{'an' if words.lower().startswith(vowels) else 'a'} {words}"
 
 
 _ALIKE = 0.66
