@@ -23,7 +23,7 @@ _WORDS = (
 )
 _KNOWN = re.compile(rf"{'|'.join(_WORDS[:-1])}|CHECK-COUNT-\d+")
 _NO_DIRECTIVE = "No check strings found"
-"""What FileCheck says of checks of which none is a directive."""
+"""The message of FileCheck for checks without a directive."""
 _DIRECTIVE = re.compile(r"^\W*([A-Z]+(?:-[A-Z0-9]+)*):", re.MULTILINE)
 """A word of capitals with a colon at the beginning of a line, behind marks of a comment."""
 

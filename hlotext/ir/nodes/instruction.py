@@ -607,7 +607,6 @@ if sys.version_info < (3, 12):
         ("name", "_name"),
         ("opcode", "_head.opcode"),
         ("shape", "_head.shape"),
-        ("operands", "_operands"),
         ("computation", "_computation"),
     ):
         _property = vars(Instruction)[_name]

@@ -260,6 +260,8 @@ def types_meant(name: str) -> str:
     """Returns a suggestion for a word that is not an element type: HLO's name of a numpy type, or similar names; may be
     empty.
     """
-    if bits := re.fullmatch(r"fp?(\d+)", name.lower()):  # `fp8`, of which there are many
-        return suggestion([one for one in ELEMENT_TYPES if re.match(rf"f{bits[1]}(?!\d)", one)][:3])
+    bits = re.fullmatch(r"fp?(\d+)", name.lower())  # `fp8`, of which there are many
+    known = [one for one in ELEMENT_TYPES if bits and re.match(rf"f{bits[1]}(?!\d)", one)][:3]
+    if known:
+        return suggestion(known)
     return dtype_meant(name) or did_you_mean(name, ELEMENT_TYPES)

@@ -89,7 +89,7 @@ def _common_dimensions(op: Op, lhs: Shape, rhs: Shape) -> list[Dimension]:
 
 
 def _broadcast_first(lhs: Shape, rhs: Shape) -> str:
-    """How to write what other libraries do implicitly; empty if neither array fits into the other one."""
+    """Returns the broadcast that other libraries add implicitly; empty if neither array fits into the other one."""
     small, large = sorted((lhs, rhs), key=lambda shape: shape.rank)
     for first in range(large.rank - small.rank, -1, -1) if small.rank < large.rank else ():
         places = range(first, first + small.rank)

@@ -59,7 +59,13 @@ class Undefined:
             message = f"{what} {name} is this instruction itself"
         elif places:
             related = [("an instruction in another computation has this name", places[0], None)]
-        self.reporter.error(code, message, position, help=self._meant(name, position, known), related=related)
+        self.reporter.error(
+            code,
+            message,
+            position,
+            help=self.reporter.did_you_mean(name, known) if places else self._meant(name, position, known),
+            related=related,
+        )
 
     def _meant(self, name: str, position: int, known: Collection[str]) -> str:
         """The name above that is meant, else one of the same computation below."""
