@@ -151,6 +151,7 @@ def _array(place: str) -> Any:
             raise Unreadable(f"{place} holds Python objects, not numbers") from None
         raise Unreadable(f"{place} is not a .npy file") from None
     if not isinstance(array, np.ndarray):
+        array.close()
         raise Unreadable(f"{place} is an archive of arrays; numpy.save(path, array) writes one as .npy")
     return array
 
