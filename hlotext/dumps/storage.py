@@ -11,7 +11,7 @@ import weakref
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Generic, Protocol, TypeVar
 
 import attrs
 
@@ -161,15 +161,15 @@ class FolderStorage:
         return None if name in self._archives or without_packing(name) != name else self.path(name)
 
 
+_Member = TypeVar("_Member", tarfile.TarInfo, zipfile.ZipInfo)
+
+
 @attrs.define(eq=False)
-class ArchiveStorage:
-    """A tar archive, compressed or not. A compressed archive is decompressed once, to a temporary file, for random
-    access.
-    """
+class _Archive(Generic[_Member]):
+    """An archive of any format, opened on first access."""
 
     root: str
-    _tar: tarfile.TarFile | None = None
-    _members: dict[str, tarfile.TarInfo] = attrs.field(factory=dict)
+    _members: dict[str, _Member] = attrs.field(factory=dict, init=False)
 
     def names(self) -> Iterator[str]:
         self._open()
@@ -177,6 +177,29 @@ class ArchiveStorage:
 
     def path(self, name: str) -> str:
         return name
+
+    def archive(self, name: str) -> str | None:
+        return self.root
+
+    def real_path(self, name: str) -> str | None:
+        return None
+
+    def _open(self) -> object:
+        """Opens the archive and lists its members, once. Raises InputError."""
+        raise NotImplementedError
+
+    def _add(self, name: str, member: _Member) -> None:
+        """Lists a member. Of several with one name the first counts."""
+        self._members.setdefault(posixpath.normpath(name).lstrip("/"), member)
+
+
+@attrs.define(eq=False)
+class ArchiveStorage(_Archive[tarfile.TarInfo]):
+    """A tar archive, compressed or not. A compressed archive is decompressed once, to a temporary file, for random
+    access.
+    """
+
+    _tar: tarfile.TarFile | None = attrs.field(default=None, init=False)
 
     def size(self, name: str) -> int:
         return self._members[name].size if name in self._members else 0
@@ -190,12 +213,6 @@ class ArchiveStorage:
             raise InputError(f"{self.root}: {name} cannot be read: {error}") from None
         return unpack(data, name)
 
-    def archive(self, name: str) -> str | None:
-        return self.root
-
-    def real_path(self, name: str) -> str | None:
-        return None
-
     def _open(self) -> tarfile.TarFile:
         if self._tar is None:
             try:
@@ -204,7 +221,7 @@ class ArchiveStorage:
                 self._tar = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115 - closed with the file
                 for member in self._tar:
                     if member.isfile():
-                        self._members.setdefault(posixpath.normpath(member.name).lstrip("/"), member)
+                        self._add(member.name, member)
             except (OSError, ValueError, tarfile.TarError, EOFError) as error:
                 if isinstance(error, InputError):
                     raise
@@ -213,19 +230,10 @@ class ArchiveStorage:
 
 
 @attrs.define(eq=False)
-class ZipStorage:
+class ZipStorage(_Archive[zipfile.ZipInfo]):
     """A zip archive, whose files are decompressed one by one."""
 
-    root: str
-    _zip: zipfile.ZipFile | None = None
-    _members: dict[str, zipfile.ZipInfo] = attrs.field(factory=dict)
-
-    def names(self) -> Iterator[str]:
-        self._open()
-        yield from self._members
-
-    def path(self, name: str) -> str:
-        return name
+    _zip: zipfile.ZipFile | None = attrs.field(default=None, init=False)
 
     def size(self, name: str) -> int:
         return self._members[name].file_size if name in self._members else 0
@@ -241,12 +249,6 @@ class ZipStorage:
             raise InputError(f"{self.root}: {name} cannot be read: {error}") from None
         return unpack(data, name)
 
-    def archive(self, name: str) -> str | None:
-        return self.root
-
-    def real_path(self, name: str) -> str | None:
-        return None
-
     def _open(self) -> zipfile.ZipFile:
         if self._zip is None:
             try:
@@ -256,7 +258,7 @@ class ZipStorage:
             weakref.finalize(self, self._zip.close)
             for member in self._zip.infolist():
                 if not member.is_dir():
-                    self._members.setdefault(posixpath.normpath(member.filename).lstrip("/"), member)
+                    self._add(member.filename, member)
         return self._zip
 
 
