@@ -39,6 +39,8 @@ class Undefined:
         """Names that were looked for without those."""
         self._body = (0, 0)
         """A piece of the text, from somewhere to the end of a computation."""
+        self._own: tuple[int, list[str]] = (-1, [])
+        """End of a computation, and the names that its lines define."""
         self._compact: tuple[int, bool] | None = None
         """End of a computation, and whether it writes elements of tuples as operand paths."""
 
@@ -59,22 +61,22 @@ class Undefined:
             message = f"{what} {name} is this instruction itself"
         elif places:
             related = [("an instruction in another computation has this name", places[0], None)]
-        self.reporter.error(
-            code,
-            message,
-            position,
-            help=self.reporter.did_you_mean(name, known) if places else self._meant(name, position, known),
-            related=related,
-        )
+        meant = self.reporter.did_you_mean(name, known)
+        if (
+            not meant
+            and not places
+            and (meant := self.reporter.did_you_mean(name, self._names_of_body(position)))
+        ):
+            meant += " It is defined below, and must stand above its uses"
+        self.reporter.error(code, message, position, help=meant, related=related)
 
-    def _meant(self, name: str, position: int, known: Collection[str]) -> str:
-        """The name above that is meant, else one of the same computation below."""
-        if meant := self.reporter.did_you_mean(name, known):
-            return meant
-        text = self.reporter.source.text
-        below = {match[1]: None for match in _DEFINED().finditer(text, position, self._end_of_body(position))}
-        meant = self.reporter.did_you_mean(name, below)
-        return f"{meant} It is defined below, and must stand above its uses" if meant else ""
+    def _names_of_body(self, position: int) -> list[str]:
+        """The names that the computation around an offset defines, above it or below."""
+        end = self._end_of_body(position)
+        if self._own[0] != end:
+            text = self.reporter.source.text
+            self._own = end, _DEFINED().findall(text, text.rfind("\n}", 0, position) + 1, end)
+        return self._own[1]
 
     def is_left_out(self, name: str, position: int) -> bool:
         """True if no line defines a name and its computation is compact, in which elements that are control
