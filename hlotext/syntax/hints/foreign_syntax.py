@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hlotext.ir.spelling import slip_of
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.other_names import opcode_meant
-from hlotext.ir.values.types import ELEMENT_TYPES
+from hlotext.ir.values.types import shape_meant
 from hlotext.syntax.hints.parse_failure import Mistake, ParseFailure
 from hlotext.syntax.language.boundaries import begins_line
 
@@ -41,6 +41,21 @@ def _operator(place: ParseFailure) -> Mistake | None:
 
 _SECOND = re.compile(rf"[+\-*/] *{_WORD}")
 _OPERATORS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
+
+
+def _comparison(place: ParseFailure) -> Mistake | None:
+    """`direction=<`: the sign of a comparison, or a part of it, where the grammar stops."""
+    for offset in (place.start, place.after):
+        sign = _COMPARISON.match(place.text, offset, place.limit)
+        if sign is not None and place.text.endswith("direction=", 0, offset):
+            return Mistake(
+                f"unexpected `{sign[0][0]}`", offset, offset + 1, f"write `{_DIRECTIONS[sign[0]]}`"
+            )
+    return None
+
+
+_DIRECTIONS = {"<": "LT", "<=": "LE", ">": "GT", ">=": "GE", "==": "EQ", "!=": "NE"}
+_COMPARISON = re.compile("[<>=!]=|[<>]")
 
 
 def _as_operation(start: int, end: int, form: str) -> Mistake:
@@ -198,18 +213,17 @@ def _mlir_shape(place: ParseFailure) -> Mistake | None:
     """`tensor<4xf32>` where a shape belongs."""
     if "TYPE" not in place.expected or place.word not in ("tensor", "memref") or not place.follows("<"):
         return None
-    from_start = _MLIR.match(place.text, place.start, min(place.limit, place.start + _LINE))
-    if from_start is None or from_start[2] not in ELEMENT_TYPES:
+    written = _MLIR.match(place.text, place.start, min(place.limit, place.start + _LINE))
+    if written is None or not (meant := shape_meant(written[0])):
         return None
-    sizes = from_start[1].removesuffix("x").replace("x", ",")
-    help = f"did you mean `{from_start[2]}[{sizes}]`?"
-    return Mistake("this is a shape of MLIR", place.start, from_start.end(), help)
+    return Mistake("this is a shape of MLIR", place.start, written.end(), meant)
 
 
-_MLIR = re.compile(r"(?:tensor|memref)<((?:\d+x)*)(\w+)>")
+_MLIR = re.compile(r"(?:tensor|memref)<[^<>\r\n]*>")
 
 FOREIGN: tuple[Callable[[ParseFailure], Mistake | None], ...] = (
     _operator,
+    _comparison,
     _dialect,
     _assignment,
     _annotation,

@@ -193,15 +193,8 @@ def _no_token(place: ParseFailure) -> Mistake | None:
     for offset in (place.start, place.after):
         if offset < place.limit and _NO_TOKEN.match(place.text, offset):
             what, help = _character(place.text[offset])
-            sign = _COMPARISON.match(place.text, offset)
-            if sign is not None and place.text.endswith("direction=", 0, offset):
-                help = f"write `{_DIRECTIONS[sign[0]]}`"
             return Mistake(f"unexpected {what}", offset, offset + 1, help)
     return None
-
-
-_DIRECTIONS = {"<": "LT", "<=": "LE", ">": "GT", ">=": "GE", "==": "EQ", "!=": "NE"}
-_COMPARISON = re.compile("[<>=!]=|[<>]")
 
 
 def _character(character: str) -> tuple[str, str]:
