@@ -76,12 +76,13 @@ def _of_scalars(groups: Mapping[Instruction, list[Value]], context: Context) -> 
             filter(_is_work, spared), key=lambda one: (context.prices.seconds(one), one.name), default=first
         )
         is_known = len(working) == len(sides)
-        other = "another result" if is_known else "a value that is there anyway"
+        if is_known:
+            said = "and another result are both computed each time, and a scalar selects one of them"
+        else:
+            said = "is computed each time, and a scalar selects its result or a value that is there anyway"
         yield Report(
             first,
-            f"{described(dearest)} and {other} are both computed each time, and a scalar selects one of them"
-            if is_known
-            else f"{described(dearest)} is computed each time, and a scalar selects its result or {other}",
+            f"{described(dearest)} {said}",
             "let lax.cond(flag, f, g, x) compute only the one that is taken",
             seconds=context.prices.together(spared),
             is_proved=is_known,

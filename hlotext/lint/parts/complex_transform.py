@@ -122,7 +122,7 @@ def _begins_real(one: Instruction, operands: list[Value]) -> bool:
 
 
 def _is_complex(one: Instruction) -> bool:
-    return one.shape is None or not one.shape.is_array or str(one.shape.element_type).startswith("c")
+    return one.shape is None or not one.shape.is_array or one.shape.element_type.is_complex
 
 
 def _is_then_real(transform: Value) -> bool:
