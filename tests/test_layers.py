@@ -51,6 +51,7 @@ INNER_FLOORS = {
     "ir": (
         "errors",
         "spelling",
+        "foreign_name_tables",
         "foreign_names",
         "missing_names",
         "misfits",

@@ -14,7 +14,8 @@ import pytest
 import hlotext as hlo
 from hlotext import cost, diff, layout, lint, matchers, memory, rewrite
 from hlotext.analysis.meant import meant_instruction, names_meant
-from hlotext.ir.foreign_names import FOREIGN, is_member
+from hlotext.ir.foreign_name_tables import FOREIGN
+from hlotext.ir.foreign_names import is_member
 from hlotext.ir.spelling import did_you_mean, text_or_path
 from tests.cli_support import run
 

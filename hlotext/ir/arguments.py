@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, cast
 
-from hlotext.ir import foreign_names
+from hlotext.ir import foreign_name_tables, foreign_names
 
 FROM_INSIDE = (TypeError, AttributeError, LookupError, ValueError, AssertionError)
 """Errors that an argument of another type may end in."""
@@ -47,9 +47,9 @@ def _answer_for_methods(kind: type) -> None:
     if issubclass(kind, BaseException) or "_is_answering" in vars(kind):
         return
     kind._is_answering = True  # type: ignore[attr-defined]
-    if kind.__name__ in foreign_names.RESULTS:
+    if kind.__name__ in foreign_name_tables.RESULTS:
         foreign_names.tell_members(kind)
-    if kind.__name__ in foreign_names.SETTINGS:
+    if kind.__name__ in foreign_name_tables.SETTINGS:
         kind.__init__ = answering(cast("FunctionType", kind.__init__), kind.__name__)  # type: ignore[method-assign]
     for name, value in list(vars(kind).items()):
         if name.startswith("_"):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from types import FrameType
 
-from hlotext.ir.foreign_names import turned
+from hlotext.ir.foreign_name_tables import turned
 from hlotext.ir.spelling import did_you_mean
 
 

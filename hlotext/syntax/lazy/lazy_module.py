@@ -27,7 +27,7 @@ import attrs
 
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.findings.finding import Diagnostic
-from hlotext.ir import foreign_names, gc_control
+from hlotext.ir import foreign_name_tables, foreign_names, gc_control
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
@@ -64,7 +64,7 @@ class UnreadComputation(Computation):
 
     def __getattr__(self, name: str) -> Any:
         if name not in _FROM_LINES:
-            meant = foreign_names.FOREIGN["Computation"].get(name, "")
+            meant = foreign_name_tables.FOREIGN["Computation"].get(name, "")
             raise AttributeError(foreign_names.message("Computation", name, meant))
         source = self.module.source if self.module is not None else None
         assert isinstance(source, LazySource)
