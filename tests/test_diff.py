@@ -187,6 +187,50 @@ def test_another_batch_is_a_screenful() -> None:
     assert len(found.by_scope()) <= 20
 
 
+def test_conversions_are_one_group_for_each_pair_of_types() -> None:
+    """Whatever they convert: in another precision there are conversions everywhere."""
+    lines = "\n".join(f"  o{n} = f32[8] {op}(x)" for n, op in enumerate(("sine", "cosine", "negate")))
+    start = f"HloModule m\n\nENTRY e {{\n  x = f32[8] parameter(0)\n{lines}\n"
+    plain = f"{start}  ROOT t = (f32[8], f32[8], f32[8]) tuple(o0, o1, o2)\n}}\n"
+    low = "\n".join(f"  c{n} = bf16[8] convert(o{n})" for n in range(3))
+    back = "\n".join(f"  d{n} = f32[8] convert(c{n})" for n in range(3))
+    rounded = f"{start}{low}\n{back}\n  ROOT t = (f32[8], f32[8], f32[8]) tuple(d0, d1, d2)\n}}\n"
+    sizes = {title: len(changes) for title, changes in diff.compare(plain, rounded).changes.folded()}
+    assert sizes["added: convert f32 -> bf16"] == sizes["added: convert bf16 -> f32"] == 3
+    gone = [title for title, _ in diff.compare(rounded, plain).changes.folded()]
+    assert "removed: convert f32 -> bf16" in gone
+    assert not any("convert of" in title for title in [*sizes, *gone])
+
+
+def test_what_a_proto_has_no_field_for_is_no_change(tmp_path: Path) -> None:
+    """XLA keeps it in the config, which the protos of a dump lack; where a proto has it, it is compared."""
+    text = SMALL.replace(
+        "HloModule m",
+        "HloModule m, allow_spmd_sharding_propagation_to_parameters={true,true}, replica_count=2, num_partitions=4",
+    )
+    module = hlo.parse(text)
+    proto = hlo.proto.read_module(module.to_proto())
+    assert (module.has_config, proto.has_config) == (True, False)
+    for pair in ((text, proto), (proto, text)):
+        found = diff.compare(*pair)
+        assert found.is_equal
+        assert found.not_in_proto == (
+            "replica_count",
+            "num_partitions",
+            "allow_spmd_sharding_propagation_to_parameters",
+        )
+    (tmp_path / "m.hlo").write_text(text)
+    (tmp_path / "m.hlo.pb").write_bytes(hlo.proto.wrapped(module.to_proto()))
+    shown = run("diff", tmp_path / "m.hlo", tmp_path / "m.hlo.pb")
+    assert shown.exit_code == 0
+    assert "not compared, as the proto has no field for it: replica_count, num_partitions" in shown.stdout
+    (tmp_path / "held.pb").write_bytes(hlo.proto.with_config(module.to_proto(), module))
+    held = hlo.load(tmp_path / "held.pb")
+    assert held.has_config
+    other = diff.compare(held, text.replace("num_partitions=4", "num_partitions=8"))
+    assert [change.what for change in other.changes] == ["header: num_partitions"]
+
+
 _SENT = """HloModule m, is_scheduled=true, num_partitions=4
 
 f {

@@ -37,6 +37,43 @@ def test_every_method_is_a_function() -> None:
     assert module.compare(hlo.parse(TEXT)).is_equal
 
 
+def test_the_cost_shows_both_counts_of_a_loop() -> None:
+    """XLA counts its body once; a number alone does not say which count it is."""
+    text = """HloModule m
+
+body {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[8] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[8] add(x, x)
+  ROOT t = (s32[], f32[8]) tuple(j, y)
+}
+
+condition {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(50)
+  ROOT p = pred[] compare(i, n), direction=LT
+}
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  z = s32[] constant(0)
+  s = (s32[], f32[8]) tuple(z, x)
+  w = (s32[], f32[8]) while(s), condition=condition, body=body
+  ROOT r = f32[8] get-tuple-element(w), index=1
+}
+"""
+    found = hlo.parse(text).cost()
+    assert found.run.flops > 40 * found.flops
+    for number in (found.run.flops, found.flops):
+        assert f"={number:,.0f}" in repr(found)
+    assert repr(found).endswith("(loop bodies once)>")
+    assert "loop bodies" not in repr(hlo.parse(TEXT).cost())
+
+
 def test_methods_show_the_signature_of_their_function() -> None:
     module = hlo.parse(TEXT)
     own = list(inspect.signature(hlo.cost.analyze).parameters.values())[1:]

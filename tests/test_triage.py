@@ -289,7 +289,8 @@ def test_shares_are_those_of_lint(folder: Path) -> None:
     alone = triage.run([folder / "small.hlo"], triage.Settings(config), 1).actions[0]
     assert alone.share == finding.share
     text = " ".join(run("triage", folder, "--chip", "h100").stdout.split())
-    assert re.search(r"% of its first module's step, [\d.]+% of all modules\)", text)
+    assert re.search(r"saves \S+ \S+ \([\d.]+% of all modules\)", text)
+    assert re.search(r"in \d modules, mostly in \S+ \([\d.]+% of its step\)", text)
 
 
 UNDONATED = """HloModule jit_decode, is_scheduled=true

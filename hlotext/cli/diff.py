@@ -160,6 +160,8 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
     out.heading(f"{found.old.name} -> {found.new.name}: {report.summary(found)}")
     if found.platforms is not None:
         echo(f"  {report.platforms(found.platforms)}")
+    if left_out := report.not_compared(found):
+        echo(f"  {left_out}")
     if found.old.name != found.new.name and not have_common_arguments(found.old, found.new):
         echo(
             "  the modules have different names and no argument in common, so they are probably not builds of the "

@@ -138,14 +138,17 @@ def show_what_if(report: Output, outcomes: Sequence[what_if.WhatIf]) -> None:
         report.facts(
             [
                 ("what if", outcome.what),
-                (
-                    "peak",
-                    f"{byte_text(outcome.peak_before)} -> {byte_text(outcome.peak_after)} ({_signed(outcome)})",
-                ),
-                ("needed", f"{byte_text(outcome.needed_before)} -> {byte_text(outcome.needed_after)}"),
+                ("peak", f"{_change(outcome.peak_before, outcome.peak_after, outcome)} ({_signed(outcome)})"),
+                ("needed", _change(outcome.needed_before, outcome.needed_after, outcome)),
                 *(("note", note) for note in outcome.notes),
             ]
         )
+
+
+def _change(before: int, after: int, outcome: what_if.WhatIf) -> str:
+    """Bytes before and after; a range where the compiler may move more to fast memory than can be told."""
+    least = f"{byte_text(after - outcome.more_at_most)} to " if outcome.more_at_most else ""
+    return f"{byte_text(before)} -> {least}{byte_text(after)}"
 
 
 def _signed(outcome: what_if.WhatIf) -> str:

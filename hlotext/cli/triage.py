@@ -274,31 +274,46 @@ def _action_facts(action: triage.Action, chip: str) -> list[tuple[str, str]]:
     if action.file:
         facts.append(("line", f"{action.file}:{action.line}"))
     if len(action.modules) > 1:
-        facts.append(("in", f"{len(action.modules)} modules, mostly in {action.modules[0]}"))
+        shares = f" ({saved})" if (saved := _first_shares(action)) else ""
+        facts.append(("in", f"{len(action.modules)} modules, mostly in {action.modules[0]}{shares}"))
     facts.append(("more", Command(_command(action, chip))))
     return facts
 
 
 def _saved(action: triage.Action) -> str:
-    first = "its" if len(action.modules) == 1 else "its first module's"
+    """What is saved in all modules, the peak in the fullest; shares of one module stand beside its name if there are more."""
+    is_one = len(action.modules) == 1
     parts = []
     if action.seconds:
-        shares = _shares(action.module_time_share, first, "step", action.time_share, "all modules")
-        parts.append(f"{seconds(action.seconds)} ({shares})")
+        own = action.module_time_share if is_one else None
+        parts.append(f"{seconds(action.seconds)} ({_shares(own, 'step', action.time_share, 'all modules')})")
     if action.peak_bytes:
+        own = action.module_peak_share if is_one else None
         usable = action.usable_bytes
         whole = f"the chip's {byte_text(usable)}" if usable else "the largest memory"
-        shares = _shares(action.module_peak_share, first, "peak", action.memory_share, whole)
+        shares = _shares(own, "peak", action.memory_share, whole)
         parts.append(f"{byte_text(action.peak_bytes)} of peak memory ({shares})")
     bound = "at most " if action.is_at_most else ""
     basis = f", estimated for {action.basis}" if action.basis else ""
     return f"{bound}{' and '.join(parts)}{basis}"
 
 
-def _shares(own: float, first: str, total: str, of_all: float, whole: str) -> str:
+def _shares(own: float | None, total: str, of_all: float, whole: str) -> str:
     """The share of the module, as lint tells it, and the one that actions are ranked by where that is another."""
-    mine, all_ = percent(own), percent(of_all)
-    return f"{mine} of the {total}" if mine == all_ else f"{mine} of {first} {total}, {all_} of {whole}"
+    mine, all_ = percent(own) if own is not None else "", percent(of_all)
+    if mine == all_:
+        return f"{mine} of the {total}"
+    return f"{mine} of its {total}, {all_} of {whole}" if mine else f"{all_} of {whole}"
+
+
+def _first_shares(action: triage.Action) -> str:
+    """What is saved of the module where it saves most."""
+    shares = (
+        f"{percent(share)} of its {total}"
+        for share, total in ((action.module_time_share, "step"), (action.module_peak_share, "peak"))
+        if share
+    )
+    return ", ".join(shares)
 
 
 def _command(action: triage.Action, chip: str) -> str:

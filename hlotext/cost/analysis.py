@@ -137,9 +137,11 @@ class InstructionCost:
 
 @with_foreign_names
 class Analysis:
-    """Cost of a module, created by `analyze`: XLA's own totals, and the cost of one run by instruction or scope.
+    """Cost of a module, created by `analyze`: of one run (`run`), by instruction, line or scope, and as XLA counts it.
 
-    XLA's totals (`flops`, `transcendentals`, `bytes_accessed`) count loop bodies once; all others scale with trip counts.
+    `run.flops` is what the program does, with every iteration of loops, and what `hlotext cost` prints. `flops`,
+    `transcendentals` and `bytes_accessed` are the three numbers of XLA's `HloCostAnalysis`, which counts each loop body
+    once; `as_xla` gives them as `compiled.cost_analysis()` does on each platform. All other members are of one run.
     """
 
     def __init__(
@@ -159,19 +161,31 @@ class Analysis:
         self._graph = graph.with_trips(dict(trips)) if trips else graph
         self._counting = Counting(module, sizes, self._graph, costs)
 
+    def __repr__(self) -> str:
+        """Both counts of the FLOPs, since one is easily taken for the other."""
+        run, xla = self.run.flops, self.flops
+        why = f" ({', '.join(self.xla_omissions)})" if run != xla and self.xla_omissions else ""
+        return f"<Analysis of {self.module.name}: run.flops={run:,.0f}, flops as XLA counts them={xla:,.0f}{why}>"
+
     @property
     def flops(self) -> float:
-        """FLOPs as XLA counts them, in float32: each loop body once, -1 for each custom call of unknown cost."""
+        """FLOPs as XLA counts them, in float32: each loop body once, -1 for each custom call of unknown cost.
+
+        Those of one run of the program are `run.flops`.
+        """
         return self._counting.figures[self.module.entry][0]
 
     @property
     def transcendentals(self) -> float:
-        """Transcendental operations as XLA counts them, in float32: each loop body once."""
+        """Transcendental operations as XLA counts them, in float32: each loop body once. Of a run: `run.transcendentals`."""
         return self._counting.figures[self.module.entry][1]
 
     @property
     def bytes_accessed(self) -> float:
-        """Bytes accessed as XLA counts them, in float32: each loop body once, -1 for each custom call of unknown cost."""
+        """Bytes accessed as XLA counts them, in float32: each loop body once, -1 for each custom call of unknown cost.
+
+        Those of one run of the program are `run.bytes_accessed`.
+        """
         return self._counting.figures[self.module.entry][2]
 
     _repr_mimebundle_ = mimebundle

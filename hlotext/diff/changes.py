@@ -100,6 +100,17 @@ class Change:
         return f"result {times(new / old)} larger" if new > old else f"result {times(old / new)} smaller"
 
     @property
+    def conversion(self) -> str:
+        """The element types of an added or removed conversion, such as `f32 -> bf16`; empty for all others."""
+        node = self.node
+        if self.kind == CHANGED or node is None or node.opcode != "convert" or not node.operands:
+            return ""
+        shapes = node.operands[0].shape, node.shape
+        if any(shape is None or not shape.is_array for shape in shapes):
+            return ""
+        return " -> ".join(str(shape.element_type) for shape in shapes if shape is not None)
+
+    @property
     def is_part(self) -> bool:
         """True for a part, other than the start, of a collective that the TPU compiler split over fusions."""
         node = self.node
@@ -172,7 +183,8 @@ class Changes(Sequence[Change]):
     def folded(self) -> list[tuple[str, list[Change]]]:
         """Groups changes by the properties that differ, regardless of opcode, most frequent first.
 
-        Results that changed size by the same factor form one group, since other differences mostly follow from that.
+        Results that changed size by the same factor form one group, since other differences mostly follow from that; so do
+        the conversions that came or went between the same two element types, whatever they convert.
         Returns the title and changes of each group.
         """
         found: dict[tuple[str, str], list[Change]] = {}
@@ -186,6 +198,8 @@ class Changes(Sequence[Change]):
             what = change.what
             if change.is_part and change.kind != CHANGED:
                 what = f"more parts of one {change.opcode}"
+            elif conversion := change.conversion:
+                what = f"convert {conversion}"
             found.setdefault((change.kind, same or f"={what}"), []).append(change)
         groups = []
         for (kind, same), changes in found.items():

@@ -9,7 +9,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import hlotext as hlo
-from hlotext import analysis, dumps, rewrite
+from hlotext import analysis, dumps, proto, rewrite
 from hlotext.analysis.backend import GPU_FINGERPRINT
 from hlotext.analysis.entries import only_counts_differ
 from hlotext.analysis.scopes import TOP
@@ -67,7 +67,7 @@ class Diff:
         """Operations added, removed and changed. Operations that differ in name only are in `.renamed`."""
         pairing = self._pairing
         with gc_control.gc_paused(collect_first=False):
-            return _Finder(pairing).changes()
+            return _Finder(pairing, self.not_in_proto).changes()
 
     @functools.cached_property
     def totals(self) -> Totals:
@@ -87,6 +87,22 @@ class Diff:
         found = [analysis.backend_of(module) for module in (self.old, self.new)]
         old, new = (one.value.upper() if one is not None else "" for one in found)
         return (old, new) if old and new and old != new else None
+
+    @functools.cached_property
+    def not_in_proto(self) -> tuple[str, ...]:
+        """Header attributes of one module that the proto of the other cannot hold, so that they were not compared.
+
+        XLA keeps them in the config, which an `HloModuleProto` lacks.
+        """
+        old, new = self.old, self.new
+        found = [
+            name
+            for known, read in ((old, new), (new, old))
+            if not read.has_config
+            for name in proto.outside_of_proto(known)
+            if name not in read.attributes
+        ]
+        return tuple(dict.fromkeys(found))
 
     def by_scope(self) -> dict[str, list[Change]]:
         """Groups changes by scope of the program, with repeated layers folded (`layer_*`)."""
@@ -177,8 +193,9 @@ def golden_text(module: hlo.Module) -> str:
 class _Finder:
     """Finds what differs, given the pairs."""
 
-    def __init__(self, pairing: Pairing) -> None:
+    def __init__(self, pairing: Pairing, not_in_proto: Container[str]) -> None:
         self.pairing = pairing
+        self.not_in_proto = not_in_proto
         self.old, self.new = pairing.old, pairing.new
 
     def changes(self) -> Changes:
@@ -384,7 +401,7 @@ class _Finder:
     def _header(self) -> Iterator[Change]:
         old, new = self.old.module.attributes, self.new.module.attributes
         for name in dict.fromkeys((*old, *new)):
-            if name in _HEADER_LEFT_OUT:
+            if name in _HEADER_LEFT_OUT or name in self.not_in_proto:
                 continue
             a, b = (_without_own_hash(side.get(name)) for side in (old, new))
             if str(a) != str(b) and not only_counts_differ(a, b):

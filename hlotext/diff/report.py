@@ -57,6 +57,12 @@ def platforms(found: tuple[str, str]) -> str:
     return f"compiled for different platforms: {found[0]} -> {found[1]}"
 
 
+def not_compared(diff: Diff) -> str:
+    """Returns a note on what the header of one module has and the proto of the other cannot have; empty if nothing."""
+    names = diff.not_in_proto
+    return f"not compared, as the proto has no field for it: {', '.join(names)}" if names else ""
+
+
 def totals(diff: Diff) -> list[TotalChange]:
     """Returns the metrics of a summary, then the opcodes whose number changed."""
     found = [diff.totals[name] for name in diff.totals.NAMES]
@@ -83,6 +89,7 @@ def as_json(diff: Diff, crossed: Sequence[Violation] = ()) -> dict[str, Any]:
         "new": diff.new.name,
         "is_equal": diff.is_equal,
         "platforms": None if diff.platforms is None else list(diff.platforms),
+        "not_in_proto": list(diff.not_in_proto),
         "changes": [_change_json(diff, change) for change in diff.changes],
         "renamed": [
             {"old": change.old.name, "new": change.new.name}
@@ -125,6 +132,8 @@ def markdown(diff: Diff, crossed: Sequence[Violation] = ()) -> str:
     out = [f"### hlotext diff: {md(summary(diff))}", ""]
     if diff.platforms is not None:
         out += [platforms(diff.platforms), ""]
+    if left_out := not_compared(diff):
+        out += [md(left_out), ""]
     out += [f"- **{md(str(one))}**" for one in crossed]
     if crossed:
         out.append("")

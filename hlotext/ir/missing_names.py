@@ -142,7 +142,7 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
     "cost": turned(
         {
             "hlotext.cost.estimate(module, chip)": "time times seconds runtime roofline chip chips latency",
-            "hlotext.cost.analyze(module).flops or .bytes_accessed": "flops bytes total totals",
+            "hlotext.cost.analyze(module).run.flops or .bytes_accessed": "flops bytes total totals",
         }
     ),
     "memory": turned(

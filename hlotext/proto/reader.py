@@ -96,6 +96,7 @@ class _Reader:
         names = self.fields.get(_NAME, [b""])
         module = Module(_at("name", lambda: text(names[-1])))
         module._start = -1
+        module._has_config = False
         if _SCHEDULE in self.fields:
             raw = b"".join(self.fields[_SCHEDULE])
             self.schedule = _at("schedule", lambda: _schedule(raw))
@@ -301,6 +302,7 @@ def read_config(module: Module, data: bytes, name: str = "") -> None:
     for number, kind, start, end in wire.scan(data, 0, len(data), name):
         if number != 2 or kind != BYTES:
             continue
+        module._has_config = True
         flags: dict[str, list[bool]] = {}
         for field, field_kind, a, b in wire.scan(data, start, end, name):
             if field == 1 and field_kind == BYTES:

@@ -48,7 +48,10 @@ if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
     from hlotext.dumps.step import Step
 
-_MISSING = "the HLO before and after SPMD partitioning was not dumped; for all causes and for suggestions, recompile with"
+_MISSING = (
+    "the HLO before and after SPMD partitioning was not dumped; for all causes and for suggestions, run "
+    "print(hlotext.interop.jax.explain(f, *args)) in the program, or recompile with"
+)
 
 
 def collectives(

@@ -113,6 +113,7 @@ class Module(ModuleMethods):
     """Offset of the tables, including preceding blanks; they end at `_header_end`. None if there are none."""
     _header_start: int = -1
     """Offset of the word HloModule; negative for text without a header."""
+    _has_config: bool = True
     _is_guess: bool = False
     """True if `parse_tolerant` could not read the header of the module or of a computation: the structure is a guess."""
     _parts: list[tuple[str, str, Shape | Literal | int | dict[str, Any], bool]] = attrs.field(factory=list)
@@ -170,6 +171,11 @@ class Module(ModuleMethods):
     def start(self) -> int:
         """Offset of the module's first character in the text of `source`; meaningless if `source` is None."""
         return self._start
+
+    @property
+    def has_config(self) -> bool:
+        """False if the module was read from a proto without XLA's config, which numbers of devices in the header are of."""
+        return self._has_config
 
     @property
     def attributes(self) -> ModuleAttributes:
