@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from hlotext.analysis.backend import Backend
+from hlotext.ir import toml
 from hlotext.ir.spelling import did_you_mean, suggestion
 
 HOST = 5
@@ -419,12 +420,10 @@ def read_chip(text: str, name: str = "chip") -> Chip:
 
     Raises ValueError for invalid TOML, an unknown base, and invalid figures.
     """
-    import tomllib
-
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"it is not valid TOML: {error}") from None
+        table = toml.loads(text)
+    except toml.TomlError as error:
+        raise ValueError(f"{name} is not valid TOML: {error}") from None
     base = table.pop("base", None)
     own = table.pop("name", name)
     start = chip(str(base)) if base is not None else Chip(str(own), Backend.TPU)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -81,6 +82,8 @@ def command(
     Exit status: 0 written, 1 COMMAND does not fail, or not with the anonymized module, 2 usage error or unreadable
     input.
     """
+    if os.path.exists(target) and os.path.exists(path) and os.path.samefile(path, target):
+        raise click.UsageError(f"-o {target} would overwrite the input; name another file")
     refuse_missing(map(str, include))
     try:
         found = bugreport.make(

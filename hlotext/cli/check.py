@@ -63,7 +63,9 @@ def command(
         read_problems(result, place, findings)
         is_foreign = any(one.code == _FOREIGN for one in result.diagnostics)
         is_unreadable = is_unreadable or (is_foreign and not any(one.computations for one in result.modules))
-    findings.finish(inputs, is_unreadable=is_unreadable)
+    findings.finish(
+        inputs, is_unreadable=is_unreadable, beyond="; `hlotext verify` also checks shapes and types"
+    )
 
 
 _FOREIGN = "X123"

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 import hlotext as hlo
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
@@ -45,6 +46,7 @@ __all__ = [
     "NotFound",
     "Unreadable",
     "age_json",
+    "is_given",
     "read",
     "say",
     "write_file",
@@ -198,6 +200,12 @@ def write_picture(place: str, text: str) -> None:
     _write_or_emit(place, text, "")
 
 
+def is_given(parameter: str) -> bool:
+    """True for a parameter of the command that stands on the command line, rather than having its default."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is ParameterSource.COMMANDLINE
+
+
 def format_of(place: str, given: str | None, endings: Mapping[str, Sequence[str]]) -> str:
     """Returns the format of an output file: the given one, else that of its suffix, else the first of `endings`.
 
@@ -286,7 +294,10 @@ def read(
             raise Unreadable(diagnostic.brief, str(diagnostic), where)
     if not any(diagnostic.severity is hlo.Severity.ERROR for diagnostic in result.diagnostics):
         for module in result.modules:
-            (refuse_missing_entry if is_whole else say_assumed_entry)(name, module)
+            if is_whole:
+                refuse_missing_entry(name, module)
+            elif told := assumed_entry(module, is_checked=with_errors):
+                say(f"{name}: {told}")
     return result
 
 

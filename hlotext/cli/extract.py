@@ -6,7 +6,7 @@ import click
 
 import hlotext as hlo
 from hlotext.analysis.meant import NamesMeant
-from hlotext.cli.common import Inputs, NotFound, Unreadable, write_file
+from hlotext.cli.common import Inputs, NotFound, Unreadable, is_given, write_file
 from hlotext.cli.output import emit
 from hlotext.rewrite.extraction import extract
 from hlotext.syntax.source.inputs import several
@@ -45,6 +45,8 @@ def command(file: str, name: str, depth: int, whole: bool, place: str | None) ->
 
     Exit status: 0 success, 1 no such instruction, 2 usage error or unreadable input.
     """
+    if whole and is_given("depth"):
+        raise click.UsageError("--whole includes all operands, so it takes no --depth; leave one of them out")
     inputs, hints = Inputs([file]), NamesMeant(name)
     for _, result in inputs:
         found = [(module.name, node) for module in result.modules if (node := module.find(name)) is not None]

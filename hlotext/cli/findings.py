@@ -88,8 +88,8 @@ class FindingsOutput:
     def _is_text(self) -> bool:
         return self._format in ("text", "full")
 
-    def finish(self, inputs: Inputs, *, is_unreadable: bool = False) -> None:
-        """Writes what is left, and a line on standard error with the numbers of findings.
+    def finish(self, inputs: Inputs, *, is_unreadable: bool = False, beyond: str = "") -> None:
+        """Writes what is left, and a line on standard error with the numbers of findings; if there are none, and `beyond`.
 
         Raises Exit with status 2 if something was unreadable, with 1 if a finding is more than a note.
         """
@@ -99,7 +99,7 @@ class FindingsOutput:
             write_report(report, "full" if self._is_text else self._format, self._output_file)
         readable = len(inputs.places) - inputs.unreadable
         if self._is_text and not self._quiet and (readable or self._found):
-            say(reports.summary(self._found, readable))
+            say(reports.summary(self._found, readable) + ("" if self._found else beyond))
         if self._is_text:
             say_cut(len(self._found), self._most)
         inputs.finish()

@@ -17,7 +17,7 @@ from hlotext.analysis.formatting import pluralize
 from hlotext.cli import COMMANDS, CommandGroup, current
 from hlotext.cli.command_line import options_of
 from hlotext.cli.output import echo, output
-from hlotext.ir.spelling import codes_meant, nearest, slip_of, with_article
+from hlotext.ir.spelling import codes_meant, is_slip, nearest, slip_of, with_article
 from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.types import ELEMENT_TYPES
@@ -58,7 +58,10 @@ def command(ctx: click.Context, words: tuple[str, ...]) -> None:
         echo(f"  {', '.join(_NAMES[listed]())}")
         return
     if not kinds:
-        ctx.parent.fail(f"nothing is named {name!r}; {meant(name) or _option(name, ctx.find_root()) or _ALL}")
+        codes = _CODES if _CODE.fullmatch(name) else ""
+        ctx.parent.fail(
+            f"nothing is named {name!r}; {meant(name) or _option(name, ctx.find_root()) or codes or _ALL}"
+        )
     if COMMAND in kinds:
         more = [word for word in more if not word.startswith("-")]
         _show_command(ctx, [*_command_names()[name].split(), *more])
@@ -79,6 +82,7 @@ def command(ctx: click.Context, words: tuple[str, ...]) -> None:
             output().facts(_FACTS[kind](name))
 
 
+_CODES = "`hlotext help rule` lists the codes"
 _ALL = "`hlotext help --help` lists the kinds of names"
 
 
@@ -86,7 +90,7 @@ def meant(word: str) -> str:
     """Returns a suggestion for a word that names something else or nearly names something; empty if there is none."""
     known = [name for kind, names in _NAMES.items() if kind not in (_COLUMN, _RULE) for name in names()]
     names = [word] if kinds_of(word) else codes_meant(word, _NAMES[_RULE]()) if _CODE.fullmatch(word) else []
-    names = names or [one for one in nearest(word, known) if slip_of(word.lower(), [one.lower()])]
+    names = names or [one for one in nearest(word, known) if is_slip(word.lower(), one.lower())]
     names = names or slip_of(word, _NAMES[_COLUMN]())
     shown = " or ".join(f"`hlotext help {name}` ({kinds_of(name)[0]})" for name in dict.fromkeys(names))
     return f"did you mean {shown}?" if shown else ""

@@ -157,7 +157,9 @@ def command(
                 title = _title(ready, dataset, parameters)
                 _say_unread(tables.asked.unread(ready, dataset, parameters), parameters)
             result = tables.sql.run(text, dataset, parameters, timeout=timeout, memory=memory)
-            _write(result, output_format, place, rows, title)
+            defaults = [] if ready is None else [p for p in ready.parameters if p.default is not None]
+            taken = {p.name: parameters.get(p.name) for p in defaults}
+            _write(result, output_format, place, rows, title, taken)
             if result.lacking:
                 tell = "table was" if len(result.lacking) == 1 else "tables were"
                 say(
@@ -267,7 +269,9 @@ def _dataset(
 # ---- what comes of it
 
 
-def _write(result: Result, output_format: str, place: str | None, rows: int, title: str) -> None:
+def _write(
+    result: Result, output_format: str, place: str | None, rows: int, title: str, taken: Mapping[str, Any]
+) -> None:
     if output_format == "parquet":
         assert place is not None
         _to_file(place, bytes(tables.parquet.encoded(result.arrow)))
@@ -275,6 +279,10 @@ def _write(result: Result, output_format: str, place: str | None, rows: int, tit
     if output_format == "text":
         found = result.rows()
         if place is None:
+            if not found:
+                given = ", ".join(f"{name}={value}" for name, value in taken.items())
+                say(f"no rows for {given}; -p NAME=VALUE sets another value" if given else "no rows")
+                return
             _show(result, found[:rows], len(found) - rows, title or pluralize(len(found), "row"))
             return
         raise click.UsageError("text output cannot be written with -o; use csv, json or parquet")

@@ -40,6 +40,11 @@ JOBS = click.option(
 )
 
 
+_QUERIED = frozenset({".parquet", ".csv", ".json"})
+_FILES = _QUERIED | {".arrow", ".feather", ".db", ".sqlite", ".duckdb", ".xlsx", ".tsv"}
+"""Endings of single files, as which no dataset is written."""
+
+
 @click.command()
 @click.argument("places", nargs=-1, required=True, metavar="FILE|DIR|URL...")
 @click.option("-o", "--output", "dataset", required=True, metavar="DIR|URL", help="Dataset to write.")
@@ -98,6 +103,20 @@ def command(
 
     Exit status: 0 success, 2 usage error, or an input that could not be read.
     """
+    stem, ending = os.path.splitext(dataset)
+    if ending.lower() in _FILES and not os.path.isdir(dataset):
+        use = (
+            f", or write a file with `hlotext sql QUERY INPUTS -o {dataset}`"
+            if ending.lower() in _QUERIED
+            else ""
+        )
+        raise click.UsageError(
+            f"-o {dataset}: a dataset is a folder, with one of Parquet files for each table; use `-o {stem}`{use}"
+        )
+        raise click.UsageError(
+            f"-o {dataset}: a dataset is a folder with a folder of Parquet files for each table; write `-o {stem}`"
+            + (f", or {use}" if use else "")
+        )
     for place in (dataset, os.path.dirname(dataset)):
         if os.path.exists(place) and not os.path.isdir(place):
             raise click.UsageError(f"{place} is a file; -o needs a folder")

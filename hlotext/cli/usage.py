@@ -105,6 +105,8 @@ def _plain(error: click.UsageError) -> str:
     if extra is None:
         return message
     takes = "" if error.ctx is None else " ".join(error.ctx.command.collect_usage_pieces(error.ctx)[1:])
+    if not takes and error.ctx is not None:
+        return f"{error.ctx.command_path} takes no arguments: leave out {extra[1]}"
     return f"too many arguments: {extra[1]}" + (f"; expected {takes}" if takes else "")
 
 

@@ -12,6 +12,7 @@ import attrs
 
 from hlotext.cost.op_cost import CannotCountError, OpCost
 from hlotext.cost.sizes import elements
+from hlotext.ir import toml
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import host_shape_size
@@ -153,11 +154,9 @@ def read_costs(text: str) -> TargetCosts:
 
     For example `["my_kernel"]` with `flops = "2 * elements(results[0])"`. Raises ValueError if the table is invalid.
     """
-    import tomllib
-
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = toml.loads(text)
+    except toml.TomlError as error:
         raise ValueError(f"it is not valid TOML: {error}") from None
     return target_costs(table)
 

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from hlotext.findings.finding import Finding
+from hlotext.syntax.source.inputs import missing
 
 _VERSION = 1
 
@@ -110,6 +111,8 @@ class Baseline:
         """Loads a baseline file. Raises BaselineError if it is not a baseline or cannot be read."""
         try:
             return cls.from_text(path.read_text("utf-8"), str(path))
+        except FileNotFoundError:
+            raise BaselineError(f"{missing(str(path))} (lint's --write-baseline {path} makes one)") from None
         except (OSError, UnicodeDecodeError) as error:
             raise BaselineError(
                 f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"

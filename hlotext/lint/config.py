@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-import tomllib
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.analysis.chips import chip
+from hlotext.ir import toml
 from hlotext.ir.arguments import caller_level
 from hlotext.ir.spelling import codes_meant, did_you_mean, nearest, suggestion
 from hlotext.lint.codes import code_names
@@ -137,7 +137,8 @@ class Config:
                         f"{prefix} is not a prefix of any code; did you mean `{stem or 'ALL'}`?"
                     )
                 meant = (
-                    suggestion([named[prefix]] if prefix in named else about[:_MOST_ABOUT])
+                    suggestion(_family(prefix))
+                    or suggestion([named[prefix]] if prefix in named else about[:_MOST_ABOUT])
                     or suggestion(codes_meant(prefix, known))
                     or suggestion(named[name] for name in nearest(prefix, named) if prefix.isidentifier())
                     or "`hlotext help rule` lists all"
@@ -180,6 +181,22 @@ class Config:
             for pattern, codes in self.per_op_name_ignores.items()
             if fnmatch.fnmatchcase(op_name, pattern)
         )
+
+
+def _family(word: str) -> list[str]:
+    """The letter of the family of rules that a word stands for, in a list."""
+    plain = word.lower().rstrip("s")
+    return [letter for letter, words in _FAMILIES.items() if plain in words.split()]
+
+
+_FAMILIES = {
+    "C": "collective communication comm comms sharding",
+    "D": "dtype type precision",
+    "G": "general graph",
+    "L": "layout padding tiling",
+    "M": "memory mem peak",
+}
+"""Words for the families of rules, in the singular."""
 
 
 def _longest(code: str, prefixes: tuple[str, ...]) -> int:
@@ -372,8 +389,8 @@ def load_config(path: str | os.PathLike[str]) -> Config:
     """
     path = Path(path)
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
+        data = toml.loads(path.read_text("utf-8"))
+    except toml.TomlError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
     except FileNotFoundError:
         raise ConfigError(str(missing(str(path)))) from None

@@ -57,6 +57,10 @@ def _of_compiled(value: Any) -> bytes:
     return found
 
 
+def _is_pickled(data: bytes) -> bool:
+    return data[:1] == b"\x80" and data[1:2] in (b"\x03", b"\x04", b"\x05")
+
+
 def _has(*names: str) -> Callable[[Any], bool]:
     return lambda value: all(hasattr(value, name) for name in names)
 
@@ -100,8 +104,13 @@ KINDS = (
     Held("MLIR bytecode", is_data=lambda data: data.startswith(MLIR_BYTECODE), proto=_computation),
     Held(
         "a pickled executable",
-        is_data=lambda data: data[:1] == b"\x80" and data[1:2] in (b"\x03", b"\x04", b"\x05"),
+        is_data=lambda data: _is_pickled(data) and b"xecutable" in data,
         help="call compiled.as_text() in the process that created it",
+    ),
+    Held(
+        "a pickled object",
+        is_data=lambda data: _is_pickled(data),
+        help="unpickle it in Python; hlotext.load takes what JAX lowered or compiled",
     ),
     Held(
         STABLEHLO,

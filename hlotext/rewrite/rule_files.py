@@ -15,13 +15,13 @@ ENTRY e {
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
 import attrs
 
+from hlotext.ir import toml
 from hlotext.ir.nodes.module import Module
 from hlotext.matchers.pattern import PatternError
 from hlotext.rewrite.kit.apply import apply_rules
@@ -73,8 +73,8 @@ def read_rules(text: str, name: str = "rules.toml") -> tuple[FileRule, ...]:
     hlotext.rewrite.rule_files.RuleFileError: r.toml:2: twice: column 9: there is no opcode x: write $x for any operand
     """
     try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        tables = toml.loads(text)
+    except toml.TomlError as error:
         raise RuleFileError(
             f'{name} is not valid TOML: {error}; a rule is a table [NAME] with rule = "add($x, 0) => $x"'
         ) from None

@@ -11,16 +11,20 @@ from hlotext.ir.values.shape import ComputationLayout
 from hlotext.semantics.message_text import plural
 
 
-def assumed_entry(module: Module) -> str:
+def assumed_entry(module: Module, *, is_checked: bool = False) -> str:
     """Returns a note on a module without ENTRY, whose last computation is assumed to be the entry; empty if not needed.
 
-    XLA assumes the same. But in truncated text the entry is missing, which the header then contradicts.
+    XLA assumes the same. But in truncated text the entry is missing, which the header then contradicts. Of a module with
+    one computation only, this is said where the text itself `is_checked`.
     """
     if missing := missing_entry(module):
         return f"warning: {missing}; results do not cover the whole program"
-    if not _is_assumed(module) or len(module._computations) == 1:
+    is_alone = len(module._computations) == 1
+    if not _is_assumed(module) or (is_alone and not (is_checked and module._header_start >= 0)):
         return ""
-    return f"note: no ENTRY; assuming the last computation, {module.entry.name}"
+    name = module.entry.name
+    said = f"note: no ENTRY; assuming the {'only' if is_alone else 'last'} computation, {name}"
+    return f"{said}, as XLA does: write `ENTRY {name}`" if is_checked else said
 
 
 def missing_entry(module: Module) -> str:
