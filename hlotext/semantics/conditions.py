@@ -71,7 +71,7 @@ def of_opcode(instruction: Instruction) -> Iterator[Problem]:
         return
     count = wrong_count(row, len(instruction.operands))
     if count is not None:
-        yield _problem("X108", count)
+        yield _problem("X108", count, help=f"for example: {row.example}")
     if not attributes_fit(name, tuple(instruction._attributes)):
         yield from _attributes(instruction, row)
 

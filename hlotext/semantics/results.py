@@ -58,7 +58,8 @@ def check_result(instruction: Instruction, facts: VerifierOptions) -> Iterator[P
     elif how is Agreement.NONE:
         what = _first_difference(inferred, stated) or f"{shorten(str(inferred))}, not {_text(stated)}"
         related = tuple(range(len(instruction.operands)))[:3]
-        yield Problem("V101", f"{instruction.opcode} produces {what}", Part.SHAPE, related=related)
+        help = _left_out(instruction)
+        yield Problem("V101", f"{instruction.opcode} produces {what}", Part.SHAPE, help, related=related)
     elif how is Agreement.DYNAMIC:
         yield Problem(
             "V111", f"{instruction.opcode} produces {shorten(str(inferred))}, not {_text(stated)}", Part.SHAPE
@@ -68,6 +69,17 @@ def check_result(instruction: Instruction, facts: VerifierOptions) -> Iterator[P
             "V106", f"{instruction.opcode} produces {shorten(str(inferred))}, not {_text(stated)}", Part.SHAPE,
             "use a convert to change the precision",
         )  # fmt: skip
+
+
+def _left_out(instruction: Instruction) -> str:
+    """The attributes of a dot that sums over nothing, which XLA takes for an outer product; empty for others."""
+    if instruction.opcode != "dot" or any("contracting" in name for name in instruction._attributes):
+        return ""
+    left, right = (operand.shape for operand in instruction.operands[:2])
+    if left is None or right is None or not left.dimensions or left.dimensions[-1] not in right.dimensions:
+        return ""
+    last, first = left.rank - 1, right.dimensions.index(left.dimensions[-1])
+    return f"for a matrix product, write `lhs_contracting_dims={{{last}}}, rhs_contracting_dims={{{first}}}`"
 
 
 def _text(shape: Shape) -> str:

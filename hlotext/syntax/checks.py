@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from hlotext.ir import tables
 from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, suggestion
 from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Family
 from hlotext.ir.tables.other_names import attribute_elsewhere, attribute_meant
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
@@ -22,6 +23,7 @@ from hlotext.syntax.language.grammar import attribute_rule
 from hlotext.syntax.source.reporter import Place, Reporter
 
 if TYPE_CHECKING:
+    from hlotext.ir.values.metadata import Metadata
     from hlotext.semantics.problems import Problem
 
 
@@ -93,6 +95,27 @@ def raw_value(
     known = opcodes.allowed_attributes(row) if row is not None else tables.attributes.ATTRIBUTES
     help = attribute_meant(name, known) or attribute_elsewhere(name)
     reporter.note("X203", f"attribute {name} is unknown to this release", place, help=help)
+
+
+def mistaken_metadata(reporter: Reporter, metadata: Metadata, place: int) -> None:
+    """Adds a note about each field of metadata that is close to a known one, and rejected by XLA."""
+    for name, meant in metadata.fields_meant().items():
+        start = max(reporter.source.text.find(f"{name}=", place), place)
+        reporter.note(
+            "X203", f"metadata field {name} is unknown to this release", start, None, suggestion([meant])
+        )
+
+
+def computation_to_define(instruction: Instruction, name: str) -> str:
+    """What to write for a computation that is not defined, where its name is that of an operation on two scalars."""
+    row = opcodes.opcode(name)
+    operand = instruction._operands[0] if instruction._operands else None
+    shape = operand.shape if operand is not None else None
+    if row is None or row.family is not Family.ELEMENTWISE_BINARY or shape is None or shape.tuple_shapes:
+        return ""
+    scalar = f"{shape.element_type}[]"
+    a, b = f"a = {scalar} parameter(0)", f"b = {scalar} parameter(1)"
+    return f"define it above: `{name} {{ {a} {b} ROOT r = {scalar} {name}(a, b) }}`"
 
 
 def _word_meant(name: str, value: str) -> str:

@@ -142,7 +142,7 @@ class _Reading:
         text = self.text
         if start >= len(text):
             nothing = "contains only whitespace and comments" if text else "is empty"
-            self.reporter.error("X123", f"the text {nothing}", 0)
+            self.reporter.error("X123", f"the text {nothing}", 0, help=_WRITTEN)
             return
         kind = hints.foreign_text.guess_format(text)
         message = f"not HLO text; it looks like {kind}" if kind else "not HLO text"
@@ -304,6 +304,7 @@ class _Reading:
 
 
 _READ = "give HLO text, .hlo.pb, .hlo.json or StableHLO"
+_WRITTEN = "XLA_FLAGS=--xla_dump_to=DIR dumps HLO, and `jax.jit(f).lower(...).compile().as_text()` returns it"
 _FORM = "a module starts with `HloModule NAME`; a single instruction has the form `NAME = SHAPE OPCODE(...)`"
 _WORD = rf"%?{patterns.IDENTIFIER}"
 _HEADERLESS = lazy_regex(

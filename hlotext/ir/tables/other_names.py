@@ -1,4 +1,4 @@
-"""Names that JAX, numpy, StableHLO and XLA's sources have for opcodes and attributes that HLO text calls otherwise."""
+"""Names that JAX, numpy, StableHLO, LLVM and XLA have for opcodes, attributes and their words in HLO text."""
 
 from __future__ import annotations
 
@@ -79,6 +79,28 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "contracting_dims": ("lhs_contracting_dims", "rhs_contracting_dims"),
 }
 
+_WORDS: dict[str, str] = {
+    "EQ": "EQUAL EQUALS OEQ UEQ = ==",
+    "NE": "NOT_EQUAL NOTEQUAL NEQ ONE UNE != <>",
+    "LT": "LESS LESS_THAN LESSTHAN SLT ULT OLT <",
+    "LE": "LESS_EQUAL LESS_OR_EQUAL LESS_THAN_OR_EQUAL LEQ SLE ULE OLE <=",
+    "GT": "GREATER GREATER_THAN GREATERTHAN SGT UGT OGT >",
+    "GE": "GREATER_EQUAL GREATER_OR_EQUAL GREATER_THAN_OR_EQUAL GEQ SGE UGE OGE >=",
+    "TOTALORDER": "TOTAL",
+    "SIGNED": "INT",
+    "UNSIGNED": "UINT",
+    "FFT": "FORWARD C2C",
+    "IFFT": "INVERSE BACKWARD",
+    "RFFT": "R2C",
+    "IRFFT": "C2R",
+    "NO_TRANSPOSE": "N NONE FALSE",
+    "TRANSPOSE": "T TRUE TRANS",
+    "ADJOINT": "C H CONJUGATE CONJ_TRANSPOSE",
+    "rng_normal": "GAUSSIAN",
+}
+"""Words in attributes, and what StableHLO, LLVM, numpy and BLAS call them."""
+_BY_OTHER_WORD = {other: name for name, words in _WORDS.items() for other in words.split()}
+
 _DIALECT = re.compile(r"(?:stablehlo|mhlo|jnp|np|lax|jax)\.")
 
 
@@ -93,6 +115,12 @@ def opcode_meant(word: str) -> str:
 def opcode_suggested(word: str) -> str:
     """Returns a suggestion for an unknown opcode, by its name in other languages or by spelling; may be empty."""
     return opcode_meant(word) or did_you_mean(word.rstrip("_").replace("_", "-"), OPCODES)
+
+
+def word_meant(word: str, known: Collection[str]) -> str:
+    """Returns a suggestion for a word that an attribute does not take, by its name elsewhere or by spelling; may be empty."""
+    other = _BY_OTHER_WORD.get(word.upper().replace("-", "_"), "")
+    return suggestion([other]) if other in known else did_you_mean(word, known)
 
 
 def attribute_meant(word: str, known: Collection[str]) -> str:

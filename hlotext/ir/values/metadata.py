@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from hlotext.ir.foreign_names import with_foreign_names
+from hlotext.ir.short_names import Abbreviated
+from hlotext.ir.spelling import slip_of
 from hlotext.ir.values.text import braced, quote
 from hlotext.ir.values.value import Value
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 # Without slots, so that `of_source` can fill in what lies behind a frozen value.
 @with_foreign_names
 @attrs.frozen(repr=False, slots=False)
-class Metadata(Value):
+class Metadata(Value, Abbreviated):
     """`metadata=` (`OpMetadata`): the operation of the source program that an instruction implements.
 
     `str()` prints the fields that are set, in XLA's order. XLA prints the attribute only if `is_printed`.
@@ -85,6 +87,17 @@ class Metadata(Value):
             self, source_file=frame.file, source_line=frame.line, source_column=frame.column, stack_frame_id=0
         )
 
+    def fields_meant(self) -> dict[str, str]:
+        """Returns the fields that this release does not know, and the one that each is probably meant for.
+
+        Fields that are like none are left out: a newer XLA may have them.
+        """
+        known = METADATA_FIELDS - {"is_printed"}
+        meant = {
+            name: _OTHER_FIELDS.get(name) or "".join(slip_of(name, known)) for name, _ in self.other_fields
+        }
+        return {name: field for name, field in meant.items() if field}
+
     def __str__(self) -> str:
         parts = []
         if self.op_type:
@@ -119,6 +132,20 @@ _DEFAULTS = vars(Metadata())
 
 METADATA_FIELDS = frozenset(field.name for field in attrs.fields(Metadata)) - {"other_fields"}
 """Names of the fields that the text may hold."""
+
+
+_OTHER_FIELDS = {
+    "name": "op_name",
+    "scope": "op_name",
+    "type": "op_type",
+    "file": "source_file",
+    "filename": "source_file",
+    "line": "source_line",
+    "lineno": "source_line",
+    "column": "source_column",
+    "col": "source_column",
+}
+"""Names that people give to fields."""
 
 
 def metadata_from_fields(fields: Mapping[str, Any]) -> Metadata:

@@ -166,7 +166,7 @@ class AttributeLists:
             value, is_written = shortcuts.read_attribute(rule, name, text)
         except TermError:
             return None
-        if isinstance(value, RawValue):
+        if isinstance(value, RawValue) or (rule == "metadata" and value.fields_meant()):
             return None
         known = self._values[piece] = (name, value, is_written and word == name)
         return known

@@ -221,6 +221,48 @@ def _mlir_shape(place: ParseFailure) -> Mistake | None:
 
 _MLIR = re.compile(r"(?:tensor|memref)<[^<>\r\n]*>")
 
+
+def _mlir_operation(place: ParseFailure) -> Mistake | None:
+    """`%y = stablehlo.add %x, %x : tensor<4xf32>`: an operation of MLIR, without parentheses."""
+    if "OPCODE" not in place.expected or "." not in place.word:
+        return None
+    line = _MLIR_OPERATION.fullmatch(_rest(place).partition("\n")[0].rstrip())
+    if line is None:
+        return None
+    name = line[1].rpartition(".")[2]
+    opcode = (
+        name
+        if name in opcodes.OPCODES
+        else (opcode_meant(line[1]).split("`")[1:2] or [name.replace("_", "-")])[0]
+    )
+    shapes = _MLIR.findall(line[3])
+    meant = shape_meant(shapes[-1]).split("`")[1:2] if shapes else []
+    form = f"{meant[0] if meant else 'SHAPE'} {opcode}({line[2].strip()})"
+    end = place.start + len(line[0])
+    return Mistake(
+        "this is an operation of MLIR", place.start, end,
+        f"write `{form}`; `hlotext convert` turns a whole module of StableHLO into HLO text",
+    )  # fmt: skip
+
+
+_MLIR_OPERATION = re.compile(r'"?([a-z_]\w*\.\w+)"?\s+(%[\w#]+(?:\s*,\s*%[\w#]+)*)\s*(?:,[^:]*)?:(.*)')
+
+
+def _shapes_of_a_tuple(place: ParseFailure) -> Mistake | None:
+    """`f32[4], f32[4] tuple(x, y)`: shapes side by side, without the parentheses of a tuple."""
+    if place.word != "," or "OPCODE" not in place.expected:
+        return None
+    begin = place.text.rfind("=", place.line_start, place.start) + 1
+    found = _SHAPES.match(place.text, begin, place.limit)
+    if not begin or found is None or not found.start(1) < place.start < found.end(1):
+        return None
+    message = "the shape of a tuple stands in parentheses"
+    return Mistake(message, found.start(1), found.end(1), f"write `({found[1]})`")
+
+
+_SHAPE = r"[a-z]\w*\[[^\]\r\n]*\](?:\{[^{}\r\n]*\})?"
+_SHAPES = re.compile(rf"[ \t]*({_SHAPE}(?:[ \t]*,[ \t]*{_SHAPE})+)[ \t]+[a-z]")
+
 FOREIGN: tuple[Callable[[ParseFailure], Mistake | None], ...] = (
     _operator,
     _comparison,
@@ -236,5 +278,7 @@ FOREIGN: tuple[Callable[[ParseFailure], Mistake | None], ...] = (
     _keyword,
     _nameless,
     _mlir_shape,
+    _mlir_operation,
+    _shapes_of_a_tuple,
     _alone,
 )

@@ -9,6 +9,13 @@ _BINARY: tuple[tuple[str, str], ...] = (
     ("\udcff\udcfe", "UTF-16 text; save it as UTF-8"),
     ("\udcfe\udcff", "UTF-16 text; save it as UTF-8"),
     ("\x7fELF", "an ELF binary"),
+    ("\udc89PNG", "a PNG image"),
+    ("\udcff\udcd8\udcff", "a JPEG image"),
+    ("%PDF", "a PDF document"),
+    ("\udc93NUMPY", "an array of NumPy, which `hlotext run --input` takes beside a module"),
+    ("PAR1", "a Parquet file, which `hlotext sql` reads"),
+    ("\udc89HDF", "an HDF5 file"),
+    ("SQLite format 3", "an SQLite database"),
     ("PK\x03\x04", "a zip archive, which is not supported; unpack it, or pack the folder with tar"),
     ("BC\xc0\xde", "LLVM bitcode"),
     ("ML\udcefR", "MLIR bytecode"),
@@ -46,6 +53,16 @@ _TEXT: tuple[tuple[str, str], ...] = (
         "a proto in text form",
     ),
     (
+        r"\s*\"(?:nbformat|cell_type)\":|\s*\{\s*\"cells\":",
+        "a notebook (print `jax.jit(f).lower(...).compile().as_text()` in it for HLO text)",
+    ),
+    (
+        r"(?:\s*\{)?.{0,2000}?\"traceEvents\":",
+        "a trace of events, which has no HLO; a profile's .xplane.pb has (`hlotext show FILE.xplane.pb`)",
+    ),
+    (r"graph\(\):|opcode +name +target +args|class GraphModule\(", "a graph of torch.fx"),
+    (r"\[\[?[a-z][\w.\-]*\]\]?\s*$", "settings in TOML, which commands take as `--config`"),
+    (
         r"hlo_module\s*\{|\s*name:\s*\"[^\"]*\"\s*\n\s*(?:entry_computation_name|computations)",
         "an HloModuleProto in text form",
     ),
@@ -56,7 +73,7 @@ _TEXT: tuple[tuple[str, str], ...] = (
     (r"\s*<(?:!DOCTYPE|html|svg|\?xml)", "a web page or XML"),
     (r"\s*(?:strict )?digraph\b", "a graph for Graphviz"),
     (
-        r"(?:\S*(?:Error|Exception|status): )?(?:RESOURCE_EXHAUSTED|INTERNAL|INVALID_ARGUMENT|UNIMPLEMENTED|UNKNOWN): ",
+        r"(?:[^\n]*(?:Error|Exception|status): )?(?:RESOURCE_EXHAUSTED|INTERNAL|INVALID_ARGUMENT|UNIMPLEMENTED|UNKNOWN): ",
         "a compiler message, which `hlotext message` explains",
     ),
     (r"Traceback \(most recent call last\)", "a Python traceback"),
@@ -74,7 +91,7 @@ def guess_format(text: str) -> str:
     for beginning, kind in _BINARY:
         if head.startswith(beginning):
             return kind
-    if "\0" in head and not any(head[start::2].strip("\0") for start in (0, 1) if "\0" in head[start::2]):
+    if _is_utf16(head):
         return "UTF-16 text; save it as UTF-8"
     unprintable = sum(not c.isprintable() and not c.isspace() for c in head)
     if "\0" in head or unprintable > len(head) // 10:
@@ -83,3 +100,16 @@ def guess_format(text: str) -> str:
         if re.search(rf"^(?:{pattern})", head, re.MULTILINE):
             return kind
     return ""
+
+
+def _is_utf16(head: str) -> bool:
+    """True for text of which every other byte is zero, in words of some length: two bytes alone are anything."""
+    halves = [head[start::2] for start in (0, 1)]
+    return any(
+        len(one) >= _LEAST_LETTERS and not zeros.strip("\0") and one.isprintable() and "\0" not in one
+        for one, zeros in (halves, halves[::-1])
+        for one in ["".join(one.split())]
+    )
+
+
+_LEAST_LETTERS = 4

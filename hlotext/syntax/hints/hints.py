@@ -29,7 +29,11 @@ def _value(place: ParseFailure) -> str:
     if "BOOL" in expected and word.lower() in ("true", "false", "0", "1"):
         return f"write `{'true' if word.lower() in ('true', '1') else 'false'}`"
     if "STRING" in expected and (word[:1].isalnum() or word[:1] in "-_."):
-        return f'put it in quotes: `"{word}"`'
+        bare = _BARE.match(place.text, place.start, place.limit)
+        return f'put it in quotes: `"{bare[0] if bare is not None else word}"`'
+    if place.within == "sharding" and expected == {"LBRACE"} and word[:1].isalpha():
+        value = _VALUE.match(place.text, place.start, place.limit)
+        return f"put it in braces: `sharding={{{value[0].rstrip() if value is not None else word}}}`"
     if (
         expected
         and expected <= {"LBRACE", "RBRACE"}
@@ -54,6 +58,12 @@ def _value(place: ParseFailure) -> str:
         return "only decimal integers are allowed here"
     is_unquoted = expected & {"INT", "NAME", "WORD"}
     return "remove the quotes" if is_unquoted and word in ("'", '"') else ""
+
+
+_BARE = re.compile(r"[^\s{}\"']*[^\s{}\"',]")
+"""A text without its quotes: up to the next field."""
+_VALUE = re.compile(r"(?:\[[^\]\r\n]*\]|[^,\[\]\r\n]|,(?=\d))+")
+"""The value of an attribute, up to the next one."""
 
 
 def outside_computation(text: str, start: int) -> str:

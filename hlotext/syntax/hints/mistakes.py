@@ -483,12 +483,18 @@ def _no_operand(place: ParseFailure) -> Mistake | None:
         return Mistake(message, place.start, place.after)
     if _NUMBER.fullmatch(place.word):
         message = "expected an instruction as operand, not a number"
+        if found := _NUMBERED_ELEMENT.search(place.text, max(0, place.start - 500), place.start):
+            help = f"write `{found[1]}({found[2]}), {_NUMBERS_OF[found[1]]}={place.word}`"
+            return Mistake(message, place.start, place.after, help)
         return Mistake(
             message, place.start, place.after, "define a `constant` with that value and use its name"
         )
     return None
 
 
+_NUMBERS_OF = {"get-tuple-element": "index", "iota": "iota_dimension"}
+"""Opcodes with an attribute that other languages give as an operand."""
+_NUMBERED_ELEMENT = re.compile(r"\b(get-tuple-element|iota)\(([^()\r\n]*?)[ \t]*,?[ \t]*\Z")
 _UNKNOWN_OPCODE = re.compile(r"(?<![\w.\-])([a-z][a-z\-]*)[ \t]*\([ \t]*\Z")
 _NUMBER = re.compile(r"[+\-]?[0-9.][0-9A-Za-z.+\-]*")
 

@@ -424,6 +424,8 @@ class Linker:
                     _set(instruction, name, callees)
             elif kind is RawValue:
                 checks.raw_value(self.reporter, instruction, name, value, places)
+            elif name == "metadata" and value.other_fields:
+                checks.mistaken_metadata(self.reporter, value, places.get(name, instruction._start))
 
     def computation(self, scope: Scope, instruction: Instruction, name: str, value: Any) -> Any:
         """Returns the computation that a reference names, or the reference itself if it is not defined yet."""
@@ -496,6 +498,7 @@ class Linker:
                     f"{reference.name} is an instruction"
                     if is_other
                     else self.reporter.did_you_mean(reference.name, self.computations)
+                    or checks.computation_to_define(instruction, reference.name)
                 )
                 message = f"computation {reference.name} is not defined"
                 self.reporter.error("X104", message, reference.position, help=help)

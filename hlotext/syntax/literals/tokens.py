@@ -18,6 +18,8 @@ from hlotext.syntax.literals import conversion
 if TYPE_CHECKING:
     import numpy as np
 
+_FORM_OF_RANK = {1: "{1, 2}", 2: "{{1, 2}, {3, 4}}", 3: "{{{1, 2}}, {{3, 4}}}"}
+"""How arrays are written, by rank."""
 _WORDS = ("LITERAL_WORD", "LITERAL_NUMBER", "DOTS", "LBRACE", "RBRACE", "LPAREN", "RPAREN", "COMMA")
 
 
@@ -264,7 +266,9 @@ class _Nesting:
         # A lone number for a whole array is no mistake; XLA's reader takes it for the first element.
         self.is_bare = self.level == 0 < self.shape.rank and not self.shape.element_type.is_complex
         if self.level != self.shape.rank and not self.is_bare:
-            return f"{self._name()} has rank {self.shape.rank}, but this value is at depth {self.level}"
+            said = f"{self._name()} has rank {self.shape.rank}, but this value is at depth {self.level}"
+            form = "" if self.shape.element_type.is_complex else _FORM_OF_RANK.get(self.shape.rank, "")
+            return f"{said}; each dimension has braces of its own: `{form}`" if form else said
         if self.level and (complaint := self._one_more(self.level - 1)):
             return complaint
         self.left -= 1

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
 from hlotext.findings.errors import TermError
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.tables.other_names import word_meant
 from hlotext.ir.values.aliasing import OutputOperandAlias, OutputToOperandAliasing
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.enums import (
@@ -74,7 +74,7 @@ def one_of(token: Any, enumeration: type[StrEnum], what: str) -> StrEnum:
         if member.value == token:
             return member
     allowed = [member.value for member in enumeration]
-    meant = did_you_mean(token, allowed)
+    meant = word_meant(token, allowed)
     raise TermError(
         f"{what} must be one of {', '.join(allowed)}, not {token}" + (f"; {meant}" if meant else ""),
         token.start_pos,
