@@ -32,6 +32,7 @@ with _collector.gc_paused(collect_first=False):
     from hlotext.ir.nodes.computation import Computation
     from hlotext.ir.nodes.instruction import Instruction
     from hlotext.ir.nodes.module import Module
+    from hlotext.ir.nodes.node_list import ModuleList as _ModuleList
     from hlotext.ir.spelling import text_or_path as _text_or_path
     from hlotext.ir.values import value as _value
     from hlotext.ir.values.literal import Literal
@@ -332,10 +333,9 @@ def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") 
     """
     data, modules = _as_text_or_modules(text, name)
     if modules:
-        return list(modules)
-    return _syntax.read.read_modules(
-        _syntax.read.as_source(data, name), strict=strict, infer=_infer_left_out
-    )[0]
+        return _ModuleList(modules)
+    source = _syntax.read.as_source(data, name)
+    return _ModuleList(_syntax.read.read_modules(source, strict=strict, infer=_infer_left_out)[0])
 
 
 def _as_text_or_modules(text: str | bytes, name: str) -> tuple[str | bytes, Sequence[Module]]:
@@ -482,6 +482,7 @@ _methods.register(
 )
 
 _doors.make_door(sys.modules[__name__], {}, _ROOMS)
+_doors.answer_for_imports()
 _arguments.answer_for(sys.modules[__name__], [name for name in __all__ if name not in _LATE])
 
 del _edit, _linker, _methods, _printing, _sockets, _value

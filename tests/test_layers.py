@@ -52,6 +52,7 @@ INNER_FLOORS = {
         "errors",
         "spelling",
         "foreign_name_tables",
+        "short_names",
         "foreign_names",
         "missing_names",
         "misfits",

@@ -50,6 +50,7 @@ KEYS: tuple[Key, ...] = ("scope", "line", "caller", "opcode", "computation", "in
 UNKNOWN_LINE = "(unknown)"
 
 
+@with_foreign_names
 @attrs.frozen
 class Cost:
     """FLOPs, transcendental operations and bytes of an instruction or of a module."""

@@ -6,7 +6,7 @@ import bisect
 import os
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -17,6 +17,7 @@ from hlotext.dumps.names import FileName, read_names
 from hlotext.dumps.notes import Note
 from hlotext.dumps.storage import FolderStorage, Storage, archive, is_archive
 from hlotext.ir.foreign_names import with_foreign_names
+from hlotext.ir.nodes.node_list import CompilationList
 from hlotext.ir.spelling import did_you_mean
 from hlotext.syntax.source.inputs import missing
 
@@ -24,6 +25,10 @@ _MOST_MEANT, _MOST_LISTED = 3, 10
 """Modules that a mistaken name is said to mean, and those that are listed where it means none."""
 
 _LIBTPU, _SHARDY = "module_", "shardy"
+
+
+def _listed(compilations: Iterable[Compilation]) -> tuple[Compilation, ...]:
+    return CompilationList(compilations)
 
 
 @with_foreign_names
@@ -35,7 +40,7 @@ class DumpFolder:
     """Path of the folder or archive."""
     files: tuple[DumpFile, ...]
     """All files, sorted by path."""
-    compilations: tuple[Compilation, ...]
+    compilations: tuple[Compilation, ...] = attrs.field(converter=_listed)
     """The compilations, sorted by subfolder and number."""
     notes: tuple[Note, ...] = ()
     """Irregularities of the folder as a whole, such as files of two processes. See also `Compilation.notes`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from hlotext.ir import sending
 
@@ -21,6 +21,11 @@ class Severity(enum.Enum):
     """Accepted by XLA, but probably unintended."""
     NOTE = "note"
     """Useful information, or syntax unknown to this release that is kept verbatim."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        known = [one.value for one in cls]
+        raise ValueError(f"{value!r} is not a severity; known: {', '.join(known)}")
 
 
 class TermError(Exception):

@@ -11,6 +11,7 @@ from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.ir.foreign_names import with_foreign_names
 from hlotext.ir.nodes.source import Source, Span
+from hlotext.ir.short_names import Abbreviated
 from hlotext.ir.values.value import Value, mimebundle
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class RepairOutcome:
 
 @with_foreign_names
 @attrs.frozen(repr=False)
-class Finding(Value):
+class Finding(Value, Abbreviated):
     """A message about a location in HLO text, with a severity and a stable code. `Diagnostic` is an alias."""
 
     code: str

@@ -73,10 +73,15 @@ def answering(function: FunctionType, name: str = "", instead: str | None = None
         return function  # decorated, so sent to processes and compared as it is
     if instead is None and not function.__annotations__.keys() - {"return"}:
         return function
+    truths = frozenset(
+        one for one, kind in function.__annotations__.items() if kind in ("bool", "bool | None")
+    )
     if function.__code__.co_flags & _GENERATOR:
 
         @functools.wraps(function)
         def answered(*arguments: Any, **named: Any) -> Iterator[Any]:
+            if named and truths:
+                _refuse_words(truths, named, name or function.__qualname__)
             try:
                 yield from function(*arguments, **named)
             except FROM_INSIDE as error:
@@ -86,6 +91,8 @@ def answering(function: FunctionType, name: str = "", instead: str | None = None
 
         @functools.wraps(function)
         def answered(*arguments: Any, **named: Any) -> Any:
+            if named and truths:
+                _refuse_words(truths, named, name or function.__qualname__)
             try:
                 return function(*arguments, **named)
             except FROM_INSIDE as error:
@@ -97,6 +104,13 @@ def answering(function: FunctionType, name: str = "", instead: str | None = None
         function.__globals__["__wrapped__"] = function
         answered.__dict__ = function.__globals__
     return answered
+
+
+def _refuse_words(truths: frozenset[str], named: dict[str, Any], called: str) -> None:
+    """Raises TypeError for a word as a truth value: `strict="no"` would be true."""
+    for name, value in named.items():
+        if type(value) is str and name in truths:
+            raise TypeError(f"{called}() takes True or False as {name}=, not {value!r}")
 
 
 def under_name(function: FunctionType, name: str) -> Callable[..., Any]:

@@ -74,6 +74,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "instruction(name)": "get_instruction find_instruction instruction_by_name get_instruction_by_name "
             "get_op find_op node",
             "find(name)": "get lookup has find_by_name",
+            "communications()": "collectives comms traffic collective_ops",
             "instructions()": "get_instructions ops nodes operations instrs insts all_instructions iter_instructions",
             "len(list(module.instructions()))": "instruction_count num_instructions size",
             "computations": "functions get_computations subcomputations",
@@ -221,7 +222,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
         {
             "byte_width": "itemsize nbytes size bytes size_in_bytes",
             "bits": "bit_width width",
-            "dtype": "numpy np type np_dtype",
+            "dtype": "numpy np type np_dtype numpy_dtype to_numpy jnp_dtype as_numpy_dtype",
             "name": "value str",
         }
     ),
@@ -251,6 +252,13 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "module.estimate(chip).seconds": "time seconds latency runtime total_time roofline chip",
             "by(...)": "by_opcode group groupby",
             "of(instruction)": "cost get instruction",
+        }
+    ),
+    "Cost": turned(
+        {
+            "flops": "total flop count total_flops",
+            "bytes_accessed": "bytes total_bytes",
+            "module.estimate(chip).seconds": "time seconds",
         }
     ),
     "Estimate": turned(
@@ -387,16 +395,20 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
     "Module": {
         "__enter__": "is no context manager: m = hlotext.load(path), and `with m.transaction():` around edits",
         "__iter__": "is not iterable; use module.instructions(), or module.computations",
+        "__call__": "is not callable; hlotext.interop.jax.run(module, *arrays) runs it",
         "__len__": "has no len(); use len(module.computations), or len(list(module.instructions()))",
         "__contains__": "has no `in`; use module.find(name) is not None",
         "__setitem__": "has no items to set; set a property of module.instruction(name)",
         "__delitem__": "has no items to delete; use module.instruction(name).erase(), or module.remove(computation)",
     },
     "Computation": {
+        "__call__": "is not callable: leave out the (), or use computation[name] for one of its instructions",
         "__setitem__": "has no items to set; use computation[name].replace_with(new)",
         "__delitem__": "has no items to delete; use computation[name].erase()",
     },
     "Instruction": {
+        "__call__": "is not callable: leave out the (), or use instruction.operands[number]",
+        "__contains__": "has no `in`; use it with instruction.operands, or instruction.attributes",
         "__getitem__": "has no items; use instruction.operands[number], or instruction.attributes[name]",
         "__iter__": "is not iterable; use instruction.operands, or instruction.users",
         "__float__": "is not a number; use instruction.literal.known_array.item() of a constant",
@@ -408,6 +420,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
         "__sub__": "does no arithmetic; hlotext.rewrite.Builder.before(user).subtract(x, y) makes an instruction",
     },
     "Shape": {
+        "__call__": "is not callable: shape is a property, so leave out the ()",
         "__getitem__": "has no items; use shape.dimensions[number], or shape.tuple_shapes[number] of a tuple",
         "__iter__": "is not iterable; use shape.dimensions, or shape.tuple_shapes of a tuple",
         "__len__": "has no len(); use shape.rank, or len(shape.tuple_shapes) of a tuple",
@@ -423,6 +436,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
     "Analysis": {"__getitem__": "has no items; use of(instruction), or by(key)"},
     "Assignment": {"__getitem__": "has no items; use allocations, values or peak()"},
     "Hlo": {
+        "__call__": "is not callable; use count(opcode), or instructions(opcode)",
         "__getitem__": "has no items; use instructions(opcode)[number], or module.instruction(name)",
         "__enter__": "is no context manager; use it as it is: found = hlo(compiled)",
         "__iter__": "is not iterable; use instructions(opcode), or module.instructions()",

@@ -12,6 +12,7 @@ from typing import NoReturn, TypeVar
 
 from attrs.exceptions import FrozenInstanceError
 
+from hlotext.ir import short_names
 from hlotext.ir.foreign_name_tables import FOREIGN, READ_ONLY, RESULTS, UNSUPPORTED
 from hlotext.ir.spelling import nearest, with_article
 
@@ -34,10 +35,21 @@ class ForeignName:
         raise AttributeError(message(kind, self._name, self._meant), name=None, obj=None)
 
 
+_ANSWERING = (ForeignName, short_names.ShortName)
+"""Descriptors of names that are none."""
+
+
 def message(kind: str, name: str, meant: str = "") -> str:
     """Returns the message for a missing attribute, in Python's words, with a suggestion if `meant` is given."""
     use = f"did you mean `.{meant}`?" if is_member(meant) else f"use {meant}"
     return f"{kind!r} object has no attribute {name!r}" + (f"; {use}" if meant else "")
+
+
+def messages(kind: str, name: str, meant: list[str]) -> str:
+    """The same with several suggestions."""
+    if len(meant) < 2 or not all(map(is_member, meant)):
+        return message(kind, name, " or ".join(meant))
+    return f"{message(kind, name)}; did you mean {' or '.join(f'`.{one}`' for one in meant)}?"
 
 
 def is_member(meant: str) -> bool:
@@ -64,6 +76,12 @@ def with_foreign_names(kind: T) -> T:
     foreign = {other: meant for other, meant in foreign.items() if not hasattr(kind, other)}
     for other, meant in foreign.items():
         setattr(kind, other, ForeignName(other, meant))
+    if issubclass(kind, short_names.Abbreviated):
+        homes = [home for home in kind.__mro__ if home not in (short_names.Abbreviated, object)]
+        fields = [field.name for field in getattr(kind, "__attrs_attrs__", ())]
+        listed_names = [*fields, *(one for home in homes for one in vars(home))]
+        members = {one: one for one in listed_names if one[0] != "_" and one not in foreign}
+        short_names.answer_for(kind, {**FOREIGN.get(name, {}), **members}, messages)
     for protocol, use in UNSUPPORTED.get(name, {}).items():
         setattr(kind, protocol, _refusal(f"{with_article(name)} {use}"))
         if protocol == "__enter__":
@@ -80,7 +98,7 @@ def with_foreign_names(kind: T) -> T:
     listed: Callable[[object], list[str]] = kind.__dir__  # type: ignore[assignment]
 
     def own_names(value: object) -> list[str]:
-        return [name for name in listed(value) if name not in foreign]
+        return [name for name in listed(value) if not isinstance(_static(type(value), name), _ANSWERING)]
 
     kind.__dir__ = own_names  # type: ignore[method-assign, assignment]  # completed and proposed are names that exist
     return kind
@@ -118,7 +136,7 @@ def tell_members(kind: type) -> None:
 def _members(kind: type, name: str) -> str:
     """The members of a class that a misspelled name may mean."""
     base = set().union(*(dir(one) for one in kind.__mro__[1:] if one.__module__ == "builtins"))
-    foreign = {one for one in dir(kind) if isinstance(_static(kind, one), ForeignName)}
+    foreign = {one for one in dir(kind) if isinstance(_static(kind, one), _ANSWERING)}
     own = [one for one in dir(kind) if not one.startswith("_") and one not in base and one not in foreign]
     fields = [field.name for field in getattr(kind, "__attrs_attrs__", ()) if not field.name.startswith("_")]
     own = list(dict.fromkeys([*fields, *own]))

@@ -55,12 +55,35 @@ def no_such_name(package: str, name: str, among: str = "") -> Exception:
     return found
 
 
+class _Guide:
+    """Says what is meant by `import hlotext.passes`, which no finder before it has found."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        package, _, own = name.rpartition(".")
+        asker = sys._getframe(2).f_code.co_name  # `importlib.util.find_spec` asks whether there is one
+        if package.partition(".")[0] != _OWN or asker != "_find_and_load_unlocked":
+            return
+        missing_names = importlib.import_module("hlotext.ir.missing_names")
+        if meant := missing_names.meant_in(package, own):
+            raise ModuleNotFoundError(f"No module named {name!r}; {meant}", name=name)
+
+
+def answer_for_imports() -> None:
+    """Makes `import` of a module that does not exist here say what may be meant."""
+    if not any(isinstance(one, _Guide) for one in sys.meta_path):
+        sys.meta_path.append(_Guide())
+
+
 def late_module(name: str) -> Any:
     """Returns a stand-in for a module of another package that imports it on first attribute access.
 
     Importing numpy takes as long as everything a small text needs. Types still import it, under `TYPE_CHECKING`.
     """
     return _Late(name)
+
+
+_OWN = "hlotext"
 
 
 class _Late(ModuleType):

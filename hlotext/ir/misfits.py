@@ -349,6 +349,8 @@ def _plural(kind: Any) -> str:
         return " or ".join(dict.fromkeys(_plural(one) for one in parts))
     if kind is None or kind is type(None):
         return "None"
+    if origin is os.PathLike:
+        return "paths"
     if origin is not None or not isinstance(kind, type):
         is_list = isinstance(origin, type) and not issubclass(origin, Mapping)
         return ("tuples" if origin is tuple else "lists") if is_list else "values"
@@ -407,6 +409,8 @@ def hint(value: object, kind: Any) -> str:
         kind = origin
     elif isinstance(origin, type) and parts:
         is_list = origin in _LISTS
+        if hasattr(value, "computations") and fits("", parts[0]):
+            return "it reads files; module.estimate(chip), module.memory() and module.lint() examine a module"
         return (
             f"put it in a list: [{'...' if value is None else 'it'}]"
             if is_list and fits(value, parts[0])
@@ -562,7 +566,11 @@ _WAYS: Mapping[str, Callable[[object, type], str]] = {
     ),
     "RewriteRule": lambda value, kind: rule_hint(value),
     "Config": lambda value, kind: (
-        f"select={value!r} chooses rules" if isinstance(value, str) else "hlotext.lint.Config(...) makes one"
+        "hlotext.lint.load_config(path) reads one"
+        if isinstance(value, os.PathLike) or (isinstance(value, str) and text_or_path(value) == "path")
+        else f"select={value!r} chooses rules"
+        if isinstance(value, str)
+        else "hlotext.lint.Config(...) makes one"
     ),
     "PrintOptions": _by_text(
         "hlotext.PrintOptions.short_parsable() is one; others are canonical() and fingerprint()"

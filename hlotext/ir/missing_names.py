@@ -26,7 +26,7 @@ class MissingNameError(AttributeError):
         self._package, self._name, self._among = package, name, among
 
     def __str__(self) -> str:
-        meant = self._among or meant_in(self._package, self._name)
+        meant = _listed(self._package, self._name) or self._among or meant_in(self._package, self._name)
         return f"{self.args[0]}; {meant}" if meant else str(self.args[0])
 
     def __reduce__(self) -> tuple[type[AttributeError], tuple[str]]:
@@ -50,10 +50,8 @@ def meant_in(package: str, name: str) -> str:
     if name.startswith("_"):
         return did_you_mean(name, ("__version__",)) if package == _OWN and len(name) > 1 else ""
     key = name.lower().replace("_", "")
-    use = _MEANT.get(package.removeprefix(_OWN).removeprefix("."), {}).get(key)
-    use = use or (_MAIN.get(package) if key in _VERBS else None)
-    if use is not None:
-        return f"use {use}" if "(" in use or " " in use else f"did you mean `{use}`?"
+    if listed := _listed(package, name):
+        return listed
     public = list(vars(importlib.import_module(package)).get("__all__", ()))
     if package == _OWN:
         public += _packages()
@@ -69,6 +67,14 @@ def meant_in(package: str, name: str) -> str:
         return f"it is {' or '.join(elsewhere)}"
     use = _MEANT[""].get(key)
     return f"use {use}" if use is not None else did_you_mean(name, public)
+
+
+def _listed(package: str, name: str) -> str:
+    """What the tables have to say of a name; empty if nothing."""
+    key = name.lower().replace("_", "")
+    use = _MEANT.get(package.removeprefix(_OWN).removeprefix("."), {}).get(key)
+    use = use or (_MAIN.get(package) if key in _VERBS else None)
+    return "" if use is None else f"use {use}" if "(" in use or " " in use else f"did you mean `{use}`?"
 
 
 def _packages() -> tuple[str, ...]:
@@ -186,7 +192,10 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
     ),
     "layout": turned({"hlotext.parse_layout(text)": "parse parselayout fromtext read load"}),
     "matchers": turned(
-        {"hlotext.matchers.parse_pattern(text)": "parse compile pattern_ frompattern fromtext read"}
+        {
+            "hlotext.matchers.op()": "any anything wildcard any_op anyop instruction",
+            "hlotext.matchers.parse_pattern(text)": "parse compile pattern_ frompattern fromtext read",
+        }
     ),
     "proto": turned(
         {

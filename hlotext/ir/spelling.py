@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sized
 from typing import Literal
 
 
 class UnknownNameError(KeyError):
-    """Raised if no node has a name (a KeyError). The message suggests similar names, which are only computed when
-    shown.
+    """Raised if no node has a name (a KeyError). The message says where else the name is (`elsewhere`), or suggests similar
+    ones, which are only computed when shown.
     """
 
-    def __init__(self, kind: str, name: str, known: Callable[[], Iterable[str]]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        known: Callable[[], Iterable[str]],
+        elsewhere: Callable[[], str] | None = None,
+    ) -> None:
         super().__init__(f"no {kind} is named {name}")
-        self._name, self._known = name, known
+        self._name, self._known, self._elsewhere = name, known, elsewhere
 
     def __str__(self) -> str:
-        meant = self._meant()
+        meant = (self._elsewhere() if self._elsewhere is not None else "") or self._meant()
         return f"{self.args[0]}; {meant}" if meant else str(self.args[0])
 
     def _meant(self) -> str:
@@ -54,10 +60,14 @@ def attribute_error(owner: str, name: str, known: Collection[str]) -> AttributeE
     return AttributeError(f"attributes are items, not properties: {use}", name=None, obj=None)
 
 
-def bare_name(name: object, among: str = "computation.instructions") -> str:
-    """Returns a name without `%`. Raises TypeError unless it is a string."""
+def bare_name(name: object, among: str = "computation.instructions", listed: Sized | None = None) -> str:
+    """Returns a name without `%`. Raises TypeError unless it is a string; `listed` is what `among` gives, if known."""
     if not isinstance(name, str):
-        use = f"; {among}[{name}] is the one at position {name}" if isinstance(name, int) else ""
+        use = ""
+        if isinstance(name, int):
+            use = f"; {among}[{name}] is the one at position {name}"
+            if listed is not None and not -len(listed) <= name < len(listed):
+                use = f"; {among} is indexed by position, and has {len(listed)}, numbered from 0"
         raise TypeError(f"a name is a string, not {type(name).__name__}{use}")
     return name.removeprefix("%")
 
@@ -118,6 +128,11 @@ def slip_of(word: str, known: Collection[str]) -> list[str]:
     Stricter than `nearest`, for lists of hundreds of words.
     """
     return sorted(_closest(word, known, _SLIP))[-1:]
+
+
+def is_slip(word: str, name: str) -> bool:
+    """Returns True if a word differs from a name by a typing slip, such as two letters exchanged."""
+    return _is_swapped(word, name) or bool(slip_of(word, [name]))
 
 
 _SLIP = 0.75

@@ -384,7 +384,13 @@ class Hlo:
 
         Raises MemoryModelError (a ValueError) if it cannot be computed from the text, as before optimization.
         """
-        return memory.assign(self.module)
+        try:
+            return memory.assign(self.module)
+        except memory.MemoryModelError as error:
+            said = str(error).replace(
+                "set platform= to", "use hlotext.memory.assign(module, platform=...) with"
+            )
+            raise memory.MemoryModelError(said) from None
 
     @property
     def peak_memory(self) -> int:

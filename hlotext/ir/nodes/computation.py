@@ -14,6 +14,7 @@ from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.node_list import InstructionList, ParameterList
 from hlotext.ir.nodes.raw import NodeState
+from hlotext.ir.short_names import Abbreviated
 from hlotext.ir.spelling import UnknownNameError, bare_name
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.shape import Shape
@@ -92,7 +93,7 @@ _SLOTS = (
 
 
 @with_foreign_names
-class Computation:
+class Computation(Abbreviated):
     """A computation of a module: parameters and other instructions, one of which is the root.
 
     Mutable and compared by identity. Instructions keep the order of the text.
@@ -279,11 +280,20 @@ class Computation:
 
     def __getitem__(self, name: str) -> Instruction:
         """Returns the instruction with this name (`%` optional). Raises KeyError."""
-        by_name, name = self._named(), bare_name(name)
+        by_name, name = self._named(), bare_name(name, "computation.instructions", self._instructions)
         try:
             return by_name[name]
         except KeyError:
-            raise UnknownNameError("instruction", name, by_name.keys) from None
+            raise UnknownNameError("instruction", name, by_name.keys, lambda: self._elsewhere(name)) from None
+
+    def _elsewhere(self, name: str) -> str:
+        """Where a name is in the module that this computation does not have; empty if nowhere."""
+        found = self._module.find(name) if self._module is not None else None
+        if found is None:
+            return ""
+        if isinstance(found, Computation):
+            return f"it is a computation: module.computation({name!r})"
+        return f"it is in {found.computation.name if found.computation else 'another'}: module.instruction({name!r})"
 
     def __contains__(self, item: object) -> bool:
         if isinstance(item, str):

@@ -15,6 +15,7 @@ from hlotext.ir.nodes.async_ops import ROLES, async_starts
 from hlotext.ir.nodes.node_list import NO_OPERANDS, OperandList, UserList
 from hlotext.ir.nodes.raw import CallAttributes, NodeHead, NodeState, Place
 from hlotext.ir.nodes.raw import Form as Form
+from hlotext.ir.short_names import Abbreviated
 from hlotext.ir.spelling import attribute_error, unknown
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.left_out import LeftOut
@@ -90,7 +91,7 @@ class Attributes(TypedAttributes):
 
 
 @with_foreign_names
-class Instruction:
+class Instruction(Abbreviated):
     """An instruction of a computation, created by parsing or `Computation.add`. Mutable and compared by identity.
 
     Setting a property marks the instruction, and its users if necessary, as modified. It raises EditError, and changes

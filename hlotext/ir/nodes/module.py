@@ -18,6 +18,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.methods import ModuleMethods
 from hlotext.ir.nodes.node_list import ComputationList
+from hlotext.ir.short_names import Abbreviated
 from hlotext.ir.spelling import UnknownNameError, attribute_error, bare_name, unknown
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.literal import Literal
@@ -95,7 +96,7 @@ class ModuleAttributes(MutableMapping[str, Any]):
 
 @with_foreign_names
 @attrs.define(eq=False, repr=False)
-class Module(ModuleMethods):
+class Module(ModuleMethods, Abbreviated):
     """An HLO module. Mutable and compared by identity; `str()` is the source text except for modified lines."""
 
     _name: str
@@ -301,7 +302,7 @@ class Module(ModuleMethods):
             for computation in self._computations:
                 names.setdefault(computation.name, computation)
             self._by_name = self._revision, names
-        return self._by_name[1].get(bare_name(name))
+        return self._by_name[1].get(bare_name(name, "list(module.instructions())"))
 
     def __getitem__(self, name: object) -> NoReturn:
         """Raises TypeError naming the methods: one name may be that of an instruction and of a computation."""
@@ -322,7 +323,7 @@ class Module(ModuleMethods):
 
     def computation(self, name: str) -> Computation:
         """Returns the computation with this name (`%` optional). Raises KeyError if there is none."""
-        name = bare_name(name, "module.computations")
+        name = bare_name(name, "module.computations", self._computations)
         for computation in self._computations:
             if computation._name == name:
                 return computation
@@ -472,6 +473,7 @@ class Module(ModuleMethods):
 
     # ---- text
 
+    @Method("", "pathlib.Path(path).write_bytes(module.to_proto()) writes a file")
     def to_proto(self, *, fill_elided: bool = False) -> bytes:
         """Serializes the module to an `HloModuleProto` that XLA can read; instructions keep the order of the text.
 

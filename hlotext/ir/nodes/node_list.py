@@ -112,6 +112,30 @@ class InstructionList(NodeList[N]):
     changers = "computation.add(instruction) and computation.remove(instruction)"
 
 
+class CompilationList(NodeList[N]):
+    """The compilations of a dump folder, as a tuple."""
+
+    __slots__ = ()
+    what = "compilations"
+    finder = "folder[{}]"
+    changers = "hlotext.dumps.open(path) of another folder"
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, int) and not self:
+            raise IndexError(
+                "there are no compilations: the folder has no files named like those of --xla_dump_to"
+            )
+        return super().__getitem__(index)
+
+
+class ModuleList(list[N]):
+    """The modules of a text. What a list does not have is answered with one of them that may have it."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        use = "" if name.startswith("_") else f"; use [0].{name} for the first of them"
+        raise AttributeError(f"a list of modules has no attribute {name!r}{use}", name=None, obj=None)
+
+
 class ParameterList(NodeList[N]):
     """The parameters of a computation, as a tuple."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
+from hlotext.ir import short_names
 from hlotext.ir.caches import text_cache
 from hlotext.ir.tables.opcode import AttributeUse, Derived, Family, Opcode, Printing
 from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES, RESULT_ACCURACY
@@ -21,6 +22,7 @@ _ROWS = (*elementwise.ROWS, *movement.ROWS, *compute.ROWS, *communication.ROWS, 
 
 OPCODES: dict[str, Opcode] = {row.name: row for row in sorted(_ROWS, key=lambda row: row.name)}
 """Every opcode by its word in the text, in alphabetical order."""
+short_names.answer_for_opcodes(OPCODES)
 
 COLLECTIVES: frozenset[str] = frozenset(row.name for row in _ROWS if row.family is Family.COLLECTIVE)
 """Opcodes in which several devices take part at once, with their `-start` and `-done` halves."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from hlotext.ir.foreign_names import with_foreign_names
+from hlotext.ir.short_names import Abbreviated
 from hlotext.ir.values import numbers
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ELEMENT_TYPES, TOKEN, TypeKind
@@ -34,7 +35,7 @@ MAX_EMPTY_BRACES = 1 << 20
 
 @with_foreign_names
 @attrs.frozen(eq=False, repr=False)
-class Literal:
+class Literal(Abbreviated):
     """The value of a constant: an array, a tuple of literals or a token. `str()` is XLA's text with every number.
 
     Literals are equal if their shapes and bits are equal, so NaN equals itself and -0 differs from 0. Arrays are

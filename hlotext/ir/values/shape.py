@@ -12,6 +12,7 @@ from hlotext.ir.arguments import caller_level
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.errors import UnknownSizeError
 from hlotext.ir.foreign_names import text_formatted, with_foreign_names
+from hlotext.ir.short_names import Abbreviated
 from hlotext.ir.values.types import BUFFER, OPAQUE, TOKEN, TUPLE, ElementType, type_meant
 from hlotext.ir.values.value import Value, mimebundle
 
@@ -60,7 +61,7 @@ class SplitConfig(Value):
 
 @with_foreign_names
 @attrs.frozen(cache_hash=True, repr=False)
-class Layout(Value):
+class Layout(Value, Abbreviated):
     """Memory layout of an array: `{3,2,0,1:T(8,128)(2,1)S(1)}`.
 
     Nothing is validated against a shape: `minor_to_major` need not be a permutation, as in XLA's parser.
@@ -128,7 +129,7 @@ class Layout(Value):
 
 @with_foreign_names
 @attrs.frozen(cache_hash=True, repr=False, unsafe_hash=True)
-class Shape:
+class Shape(Abbreviated):
     """The type of an HLO value: an array, a tuple of shapes, a token, an opaque value or a buffer.
 
     `str()` prints layouts; call `without_layout()` first to omit them. Equality compares all fields, including layouts.

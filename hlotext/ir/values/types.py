@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from hlotext.ir.foreign_names import with_foreign_names
+from hlotext.ir.short_names import Abbreviated
 from hlotext.ir.spelling import UnknownNameError, did_you_mean, suggestion
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _WITHOUT_ARRAYS = (TypeKind.TUPLE, TypeKind.TOKEN, TypeKind.OPAQUE, TypeKind.BUF
 
 @with_foreign_names
 @attrs.frozen(eq=False, repr=False)
-class ElementType:
+class ElementType(Abbreviated):
     """An element type (XLA's `PrimitiveType`). Interned: equal types are the same object. `str()` is its name in HLO
     text.
     """
