@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - an instruction is a line
 """Devices that each compute a scalar result without the others: `hlotext.lint.alike_results`, and what C118 says of it."""
 
 from __future__ import annotations
@@ -131,3 +132,73 @@ def test_c118_counts_what_is_alike_and_is_silent_of_a_small_part() -> None:
     small = program(loss="f32[] negate(k)")
     assert groups(small) is not None
     assert not lint.run(small, config)
+
+
+AXES = """HloModule m, is_scheduled=true, num_partitions=4
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[256,1024] parameter(0)
+  w = f32[1024,1024] parameter(1)
+  part = f32[1024,64] parameter(2)
+  part2 = f32[64,1024] parameter(3)
+  scale = f32[1024] parameter(4)
+  zero = f32[] constant(0)
+  y = f32[256,1024] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  hidden = f32[256,64] dot(READ, part), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  partial = f32[256,1024] dot(hidden, part2), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  summed = f32[256,1024] all-reduce(partial), channel_id=1, replica_groups={{0,1},{2,3}}, use_global_device_ids=true, to_apply=add
+  result = f32[256,1024] add(SKIPPED, summed)
+  own = f32[] reduce(result, zero), dimensions={0,1}, to_apply=add
+  loss = f32[] all-reduce(own), channel_id=2, replica_groups={{0,2},{1,3}}, use_global_device_ids=true, to_apply=add
+  scaled = f32[256,1024] dot(GRADIENT, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  mine = f32[1024,1024] dot(x, scaled), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  gradient = f32[1024,1024] all-reduce(mine), channel_id=3, replica_groups={{0,2},{1,3}}, use_global_device_ids=true, to_apply=add
+  new = f32[1024,1024] subtract(w, gradient)
+  ROOT t = (f32[], f32[1024,1024]) tuple(loss, new)
+}
+"""
+"""A layer of which pairs of devices hold a part each and sum their results, beside one that all hold in full."""
+
+
+def _axes(read: str, skipped: str, gradient: str, header: str = "") -> hlo.Module:
+    text = AXES.replace("READ", read).replace("SKIPPED", skipped).replace("GRADIENT", gradient)
+    return hlo.parse(text.replace("num_partitions=4", "num_partitions=4" + header))
+
+
+def test_what_an_axis_leaves_whole_is_alike_beside_what_it_splits() -> None:
+    """Experts, say, are split along an axis; what stands beside them and reaches the loss without them is not."""
+    module = _axes("y", "y", "result")
+    found = alike_by_results(make_context(module))
+    assert found is not None
+    assert found.groups == ((0, 1), (2, 3))
+    assert found.is_joined
+    names = {one.name for one in found.instructions}
+    assert {"y", "summed", "result"} <= names
+    assert not names & {"part", "hidden", "partial"}
+    config = lint.Config(select=("C118",), **support.SAY_ALL)
+    (finding,) = lint.run(module, config)
+    assert finding.severity.value == "note"
+    assert "form groups of 2 that, for" in finding.message
+
+
+def test_tensor_parallel_layers_are_no_identical_work() -> None:
+    """Weights behind a sum over the devices may be parts, also where all else reaches the loss only through that sum."""
+    found = alike_by_results(make_context(_axes("y", "summed", "summed")))
+    assert found is None or not {one.name for one in found.instructions} & {"y", "w", "mine"}
+
+
+def test_the_new_value_of_what_is_whole_tells_of_its_gradient() -> None:
+    """An argument that only the gradient of a whole weight depends on is whole too: else that weight would differ."""
+    text = AXES.replace("READ", "y").replace("SKIPPED", "y").replace("GRADIENT", "weighted")
+    rows = "  rows = f32[256,1024] broadcast(scale), dimensions={1}\n"
+    text = text.replace("  scaled =", rows + "  weighted = f32[256,1024] multiply(result, rows)\n  scaled =")
+    for new, is_whole in (("subtract(w, gradient)", True), ("negate(gradient)", False)):
+        found = alike_by_results(make_context(hlo.parse(text.replace("subtract(w, gradient)", new))))
+        assert found is not None
+        assert ("weighted" in {one.name for one in found.instructions}) is is_whole

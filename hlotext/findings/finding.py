@@ -80,7 +80,7 @@ class Finding(Value, Abbreviated):
     """Other instructions involved, such as an operand of the wrong shape; empty for syntax errors and when detached."""
 
     rule: str = attrs.field(default="", kw_only=True)
-    """Name of the lint rule, such as `all-gather-in-loop`; empty outside the linter."""
+    """Name of the lint rule, such as `exchange-in-loop`; empty outside the linter."""
     module: str = attrs.field(default="", kw_only=True)
     """Name of the module; empty if unknown."""
     frame: StackFrame | None = attrs.field(default=None, kw_only=True)

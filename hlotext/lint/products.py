@@ -156,6 +156,8 @@ def feeds_product(value: Instruction) -> bool:
             one = user.instruction
             if one.opcode in _WITH_PRODUCTS or is_product_call(one):
                 return True
+            if one.opcode == "tuple" and any(other.opcode in traits.CONTROL_FLOW for other in one.users):
+                return True  # what a loop takes stands in a tuple
             if user not in seen and one.opcode != "tuple":
                 seen.add(user)
                 pending.append(user)

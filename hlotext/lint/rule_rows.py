@@ -160,6 +160,11 @@ RULE_ROWS: dict[str, RuleRow] = {
         "FactoredBand",
         needs=(RuleNeeds(needs_optimized=True, needs_any="cholesky custom-call"),),
     ),
+    "G127": RuleRow(
+        "g127_scattered_picks",
+        "ScatteredPicks",
+        needs=(RuleNeeds(needs_optimized=True, needs_any="scatter"),),
+    ),
     "G131": RuleRow("g131_loops_side_by_side", "LoopsSideBySide", needs=(RuleNeeds(needs_optimized=True),)),
     "K101": RuleRow("k101_large_constant", "LargeConstant", needs=(RuleNeeds(needs_any="constant"),)),
     "K102": RuleRow(

@@ -17,7 +17,12 @@ _JOIN = (
     ", or, to shift it, use jnp.roll, with jnp.where at the ends, instead of concatenating: then only the rows that "
     "cross to another device are sent"
 )
-
+_SPLIT = (
+    "split along a dimension that is not sharded: give the parts a dimension of their own, as weights of shape "
+    "(d, 3, heads * size) do for queries, keys and values; then each device has its share of every part"
+)
+_DERIVED = "transpose("
+"""Part of an op_name of a backward pass, where JAX joins only the gradients of what `jnp.split` took apart."""
 
 _PASSING = VIEWS | {"slice"}
 
@@ -32,7 +37,9 @@ def shift_remedy(one: Communication, usual: str) -> str:
         return _ROLL
     if _is_written_to(one):
         return _WRITE
-    return usual + _JOIN if path[-1:] == ["concatenate"] else usual
+    if path[-1:] != ["concatenate"]:
+        return usual
+    return _SPLIT if any(_DERIVED in part for part in path) else usual + _JOIN
 
 
 def _is_written_to(one: Communication) -> bool:

@@ -17,8 +17,8 @@ from hlotext.lint.helpers import size_of
 from hlotext.lint.parts.upcast_dot import FETCHING, argument_behind
 from hlotext.lint.products import fusions_of
 from hlotext.lint.rounds import parts_of
-from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import VIEWS, Value, consumers, elements_of, handed_to_loops
+from hlotext.lint.rule import WORTH_KERNEL, Context, Report, Rule
+from hlotext.lint.values import VIEWS, Value, consumers, elements_of, fetched, handed_to_loops
 
 _MOST_STEPS = 300
 _IN_PLACE = VIEWS | traits.KEEPS_ELEMENTS | {"convert", "parameter"}
@@ -70,9 +70,10 @@ class ParameterCast(Rule):
         every = [cast for found in casts.values() for cast in found]
         wholes = {cast.whole: _saved(cast, context) for cast in every}
         total = sum(wholes.values())
-        if (
-            100 * total < self.min_percent * context.prices.step
-        ):  # the conversions are a small part of the step
+        spares = {**dict.fromkeys(casts, 0.5), **{cast.whole: 1.0 for cast in every if _is_alone(cast)}}
+        if 100 * total < self.min_percent * context.prices.step and (
+            (context.saved_peak(spares) or 0) < WORTH_KERNEL * (context.peak or 0) or not context.peak
+        ):  # the conversions are a small part of the step, and the arguments of the peak
             return
         size = sum(size_of(argument.shape) for argument in casts)
         runs = max(1 if cast.is_same else context.runs(cast.whole) for cast in every)
@@ -92,7 +93,7 @@ class ParameterCast(Rule):
             "results are bitwise identical",
             seconds=total,
             is_at_most=any(not _is_alone(cast) for cast in every),
-            spares={**dict.fromkeys(casts, 0.5), **{cast.whole: 1.0 for cast in every if _is_alone(cast)}},
+            spares=spares,
             cause="casts of arguments",
         )
 
@@ -123,8 +124,10 @@ def _is_only_cast(argument: Instruction) -> bool:
             if one.opcode == "convert":
                 if not _is_narrowing(one, 0):
                     return False
-            elif (one.opcode in FETCHING and number == 0) or one.opcode == "concatenate":
+            elif (one.opcode in FETCHING and number == 0) or one.opcode == "concatenate" or _is_joined(one):
                 given.append(user)
+            elif one.opcode == "async-start" and _is_prefetch(one):
+                given.append(Value(one.async_chain[-1], user.fusions))
             elif (
                 one.opcode == "tuple"
                 and not user.fusions
@@ -138,6 +141,16 @@ def _is_only_cast(argument: Instruction) -> bool:
                 seen.add(other)
                 pending.append(other)
     return not pending
+
+
+def _is_joined(one: Instruction) -> bool:
+    """True for what the TPU compiler makes of the slices in which it fetches an array."""
+    return one.opcode == "custom-call" and fetched(one) is not None
+
+
+def _is_prefetch(start: Instruction) -> bool:
+    wrapped = start.async_wrapped_instruction
+    return wrapped is not None and wrapped.opcode in ("slice", "copy") and bool(start.async_chain)
 
 
 def _is_alone(cast: _Cast) -> bool:

@@ -23,7 +23,7 @@ from hlotext.lint.values import is_looked_up
 
 class AllGatherInLoop(Rule):
     code = "C101"
-    name = "all-gather-in-loop"
+    name = "exchange-in-loop"
     title = "an all-gather or all-to-all in every iteration of a loop"
     waste = "sent"
     yields_to = frozenset({"C108"})

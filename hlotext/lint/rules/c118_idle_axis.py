@@ -7,6 +7,7 @@ from typing import Any
 
 from hlotext.analysis import mesh_of
 from hlotext.analysis.alike_devices import alike_devices
+from hlotext.analysis.formatting import format_percent
 from hlotext.dumps.collectives.steps import read
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -44,7 +45,7 @@ class IdleAxis(Rule):
         alike: Collection[Instruction] = times
         spares: dict[Any, float] = {}
         if alone is not None:
-            alike = alone.instructions & times.keys()
+            alike = (alone.instructions & times.keys()) - context.communication_of.keys()
             seconds = context.prices.together(alike)
             if (
                 seconds < _MOSTLY * context.prices.step
@@ -52,6 +53,9 @@ class IdleAxis(Rule):
                 return
             spares = dict.fromkeys(alone.arrays, part)
             why = "each computes the same scalar result from its own full copy of the operands"
+            if alone.is_joined:
+                who += f", for {format_percent(seconds, context.prices.step)} of the step,"
+                why = "nothing on the way to the same scalar result is split among them but what collectives join"
         yield Report(
             max(alike, key=lambda one: (_multiplies(one), times[one]), default=None),
             f"{who} do identical work: {why}",
@@ -60,6 +64,7 @@ class IdleAxis(Rule):
             seconds=part * seconds,
             spares=spares,
             is_at_most=True,  # what is split then may have to be sent
+            is_proved=alone is None or not alone.is_joined,  # the axis may be meant for the other work
             cause="idle axis",
         )
 

@@ -11,11 +11,12 @@ from hlotext.ir.tables import traits
 from hlotext.lint.helpers import is_product_call, size_of
 from hlotext.lint.rounds import Rounds, parts_of, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.training import has_backward_pass
 from hlotext.lint.values import VIEWS, Value, consumers, elements_of
 from hlotext.lint.wording import every_round
 
-_LEAST_SHARE = 0.05
-"""Minimum share of the step that the copies take for a larger program to be worth considering."""
+_LEAST_SHARE, _LEAST_OF_TRAINING = 0.03, 0.05
+"""Minimum share of the step that the copies take for a larger program to be worth considering; a training step grows more."""
 _LEAST_BYTES = 1 << 20
 """Minimum bytes of the slices that an operation copies per iteration: smaller ones are steps of a sequence, not layers."""
 _CUTTING = VIEWS | traits.TUPLES | {"dynamic-slice", "parameter"}
@@ -32,25 +33,36 @@ class CopiedSlices(Rule):
     backends = frozenset({Backend.GPU})
 
     def check_module(self, context: Context) -> Iterator[Report]:
+        is_training = has_backward_pass(context)
+        least = (_LEAST_OF_TRAINING if is_training else _LEAST_SHARE) * context.prices.step
         for rounds in stepped_rounds(context):
             count = context.prices.trips(rounds.loop)
             copies = [one for one in rounds.body if _cuts(one, count) and _is_for_products(one)]
             seconds = context.prices.together(copies)
-            if copies and seconds >= _LEAST_SHARE * context.prices.step:  # no loop spends much time on slices
-                yield _report(copies, seconds, rounds, context)
+            is_hidden = bool(copies) and not seconds and not is_training
+            if is_hidden:  # what runs beside matmuls takes bandwidth from them: at most all of its time
+                seconds = sum(
+                    context.prices.reading(2 * _sliced_bytes(one)) * context.runs(one) for one in copies
+                )
+            if copies and seconds >= least:  # no loop spends much time on slices
+                yield _report(copies, seconds, is_hidden, rounds, context)
 
 
-def _report(copies: list[Instruction], seconds: float, rounds: Rounds, context: Context) -> Report:
+def _report(
+    copies: list[Instruction], seconds: float, is_at_most: bool, rounds: Rounds, context: Context
+) -> Report:
     size = sum(_sliced_bytes(one) for one in copies)
     count = context.prices.trips(rounds.loop)
     return Report(
-        max(copies, key=lambda one: (context.prices.seconds(one), one.name)),
+        max(copies, key=lambda one: (_sliced_bytes(one), one.name)),
         f"{byte_text(size)} of slices, in {pluralize(len(copies), 'operation')}, are copied "
         f"{every_round(count, rounds.loop not in context.prices.rounds)}, only for matmuls to read them",
         "keep the arrays of each layer separate (in a list instead of a stack), and loop over them in Python: matmuls then "
         "read them in place; unrolling the scan alone still copies slices",
         context.in_all_rounds(2 * size * context.runs(copies[0]), copies[0]),
         seconds=seconds,
+        spares=dict.fromkeys((one.async_wrapped_instruction or one for one in copies), 1.0),
+        is_at_most=is_at_most,
         covers=frozenset(copies),
         cause=f"slices of {rounds.loop.name}",
     )

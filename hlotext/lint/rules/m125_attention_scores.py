@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from hlotext.analysis import Backend, arrays_of, byte_text, memory_space
+from hlotext.analysis import Backend, arrays_of, byte_text, memory_space, responsible_frame
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
@@ -24,17 +24,13 @@ _VIEWED = (VIEWS - traits.COPIES) | {"get-tuple-element"}
 _MOVED = traits.REARRANGES_ELEMENTS | traits.COPY_HALVES | {"convert"}
 
 
-@attrs.frozen(eq=False)
-class _Scores:
-    """Arrays with an element for each pair of a query and a key."""
+@attrs.frozen
+class _Form:
+    """Of an array with an element for each pair of a query and a key."""
 
-    product: Product
-    """That of queries and keys."""
     elements: int
     lengths: tuple[int, int]
     """The number of queries and that of keys, the smaller first."""
-    products: list[Product]
-    """All that have a result of this form."""
 
     def stacked(self, shape: Shape | None) -> int:
         """The number of such arrays in an array: one, several that a loop stacks, or 0 for others."""
@@ -44,6 +40,18 @@ class _Scores:
         less, more = self.lengths
         found = [d for d in shape.dimensions if d in (less, more)]
         return elements // self.elements if less in found and more in found and len(found) > 1 else 0
+
+
+@attrs.frozen(eq=False)
+class _Scores:
+    """The scores of one place of the program, which may compute them for several blocks of queries."""
+
+    product: Product
+    """That of queries and keys, the largest."""
+    forms: tuple[_Form, ...]
+
+    def stacked(self, shape: Shape | None) -> int:
+        return next((count for form in self.forms if (count := form.stacked(shape))), 0)
 
 
 class AttentionScores(Rule):
@@ -56,22 +64,56 @@ class AttentionScores(Rule):
     needs_schedule = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        found: dict[tuple[int, tuple[int, int]], _Scores] = {}
+        found: dict[_Form, list[Product]] = {}
         for product in products(context):
             elements = product.batch * product.rows * product.columns
             if product.batch > 1 and elements > product.batch * product.summed * (
                 product.rows + product.columns
             ):
                 lengths = min(product.rows, product.columns), max(product.rows, product.columns)
-                found.setdefault(
-                    (elements, lengths), _Scores(product, elements, lengths, [])
-                ).products.append(product)
-        in_blocks = {
-            key for key, scores in found.items() if any(_is_in_blocks(one) for one in scores.products)
-        }
-        for key, scores in found.items():
-            if key not in in_blocks:  # a loop computes a block of them in each iteration
-                yield from _report(scores, context)
+                found.setdefault(_Form(elements, lengths), []).append(product)
+        places: dict[object, dict[_Form, list[Product]]] = {}
+        for form, same in found.items():
+            if any(map(_is_in_blocks, same)):  # a loop computes a block of them in each iteration
+                continue
+            frame = responsible_frame(same[0].dot)
+            places.setdefault((frame.file, frame.line) if frame is not None else form, {})[form] = same
+        for together in places.values():
+            scores = _scores(together, context)
+            if scores is None:  # no softmax of its results is multiplied by values
+                continue
+            yield from _report(scores, context)
+
+
+def _scores(found: dict[_Form, list[Product]], context: Context) -> _Scores | None:
+    """Those of matmuls whose results go through a softmax and are multiplied by values."""
+    shapes = [one.shape for one in context.census.by_opcode.get("exponential", ())]
+    readers = [operand.instruction.shape for product in products(context) for operand in product.operands]
+    largest, forms = None, list[_Form]()
+    for form, same in found.items():
+        spelled = [form, *filter(None, {_ungrouped(form, shape) for shape in shapes})]
+        if any(each.stacked(shape) == 1 for each in spelled for shape in shapes) and any(
+            each.stacked(shape) for each in spelled for shape in readers
+        ):
+            forms += spelled
+            if largest is None or form.elements > largest[0].elements:
+                largest = form, same[0]
+    return _Scores(largest[1], tuple(forms)) if largest is not None else None
+
+
+def _ungrouped(form: _Form, shape: Shape | None) -> _Form | None:
+    """The form in an array that keeps queries apart from the heads that share keys, which a matmul takes as its rows."""
+    if elements_of(shape) != form.elements or shape is None or form.stacked(shape):
+        return None
+    for keys, rows in (form.lengths, form.lengths[::-1]):
+        if keys not in shape.dimensions:
+            continue
+        others = list(shape.dimensions)
+        others.remove(keys)
+        for queries in sorted(others, reverse=True):
+            if 1 < queries < rows and rows % queries == 0 and rows // queries in others:
+                return _Form(form.elements, (min(keys, queries), max(keys, queries)))
+    return None
 
 
 def _is_in_blocks(product: Product) -> bool:
@@ -88,13 +130,6 @@ def _is_in_blocks(product: Product) -> bool:
 
 
 def _report(scores: _Scores, context: Context) -> Iterator[Report]:
-    exponentials = context.census.by_opcode.get("exponential", ())
-    is_softmax = any(scores.stacked(one.shape) == 1 for one in exponentials)
-    readers = (operand.instruction.shape for product in products(context) for operand in product.operands)
-    if not is_softmax or not any(
-        map(scores.stacked, readers)
-    ):  # no softmax of its results is multiplied by values
-        return
     # Loops, calls and asynchronous operations have arrays of their own for what is written in place.
     arrays = {
         (one, tuple(index)): size_of(array)
@@ -129,7 +164,7 @@ def _report(scores: _Scores, context: Context) -> Iterator[Report]:
         seconds=seconds or None,
         peak_bytes=saved,
         is_at_most=True,
-        cause=f"scores of {scores.lengths}",
+        cause=f"scores of {scores.forms[0].lengths}",
         covers=frozenset(part for one in (*touching, *turned) for part in (one, *parts_of(one))),
     )
 
