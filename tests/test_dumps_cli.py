@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,9 @@ def test_why_and_copies() -> None:
     (cause,) = run_json("dump", "why", GPU, "-i", "copy.36")["causes"]
     assert (cause["cause"], cause["stage"], cause["bytes"]) == ("interference", "copies", 4)
     assert "copy-insertion" in run("dump", "why", GPU, "-i", "copy.36").stdout
+    text = " ".join(run("dump", "why", GPU, "-i", "wrapped_compare").stdout.split())
+    assert re.search(r"fusion-wrapper added it.* it runs [\w.]+: (?!fusion-wrapper)\S", text)
+    assert "it runs" not in run("dump", "why", GPU, "-i", "copy.36").stdout
     copies = run_json("dump", "copies", GPU)["copies"]
     assert {one["opcode"] for one in copies} == {"copy"}
     assert len(copies) == 8

@@ -419,6 +419,9 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
         if len(cause.candidates) > 1:
             facts.append(("candidates", ", ".join(cause.candidates)))
         facts.append(("chain", cause.chain))
+        if (wrapped := why_output.wrapped(cause.instruction)) is not None:
+            inner = asked(partial(c.why, wrapped.name))
+            facts.append(("it runs", f"{wrapped.name}: {inner.because or 'unknown'} ({_brought(inner)})"))
         out.facts([*facts, *why_output.facts(own)])
 
 

@@ -10,6 +10,7 @@ import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis import responsible_frame
 from hlotext.analysis.entries import program_name
+from hlotext.ir.tables import traits
 
 if TYPE_CHECKING:
     from hlotext.compiler import Answer, Decision
@@ -54,6 +55,18 @@ def _in_program(module: hlo.Module, name: str) -> str:
 
 _MOST = 6
 """Decisions of one model that are shown."""
+
+
+def wrapped(instruction: hlo.Instruction) -> hlo.Instruction | None:
+    """The only operation of a fusion, which says more than the fusion why it is there; None for other instructions."""
+    if instruction.opcode != "fusion" or not instruction.called_computations:
+        return None
+    real = [one for one in instruction.called_computations[0].instructions if one.opcode not in _FREE]
+    return real[0] if len(real) == 1 else None
+
+
+_FREE = traits.GIVEN | traits.FORWARDS_BUFFER | traits.TUPLES
+"""Opcodes that compute nothing."""
 
 
 def as_json(answer: Answer) -> dict[str, Any]:

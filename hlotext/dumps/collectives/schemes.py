@@ -15,7 +15,10 @@ from hlotext.dumps.collectives.records import HALO, PARTIAL, RESHARD, RESULT
 from hlotext.dumps.collectives.shardings import Shardings
 from hlotext.dumps.collectives.specs import Spec, dimensions_of, whole
 
-FSDP = "expected for a weight sharded along the batch axis (FSDP): every use gathers it"
+FSDP = (
+    "expected for an argument sharded along an axis that the result has from the other operand, such as a weight in FSDP: "
+    "every use gathers it"
+)
 GRADIENT = "expected with data parallelism: it sums a weight's gradient over the batch"
 CONTRACTED = (
     "inherent in sharding the contracted dimension of both operands: changing one annotation mostly trades it for other "
