@@ -85,11 +85,15 @@ def answer_for(kind: type, names: Mapping[str, str], message: Callable[[str, str
 
 
 def variants(name: str) -> list[str]:
-    """Abbreviations of a name: with short forms of its words, its first words, the beginning of its first or last word."""
+    """Abbreviations of a name: with short forms of its words, its first words, the beginning of its first or last word, and
+    its words as one.
+    """
     words = name.split("_")
     short = _with_short_words(words)
     starts = ["_".join(words[:count]) for count in range(1, len(words))]
     starts += [name[:end] for end in range(_LEAST, len(words[0]))]
+    if len(words) > 1:
+        starts += ["".join(words), "".join([words[0], *(word.capitalize() for word in words[1:])])]
     return short + starts + [name[:end] for end in range(len(name) - len(words[-1]) + _LEAST, len(name))]
 
 

@@ -6,6 +6,7 @@ import enum
 import functools
 import re
 import weakref
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -234,6 +235,34 @@ def type_meant(given: Any) -> ElementType:
     return known
 
 
+_LANGUAGES: Mapping[str, tuple[str, ...]] = {
+    "float": ("f32", "f64"),
+    "double": ("f64",),
+    "half": ("f16",),
+    "bfloat": ("bf16",),
+    "int": ("s32",),
+    "integer": ("s32",),
+    "uint": ("u32",),
+    "long": ("s64",),
+    "short": ("s16",),
+    "char": ("s8",),
+    "byte": ("u8",),
+    "boolean": ("pred",),
+    "i1": ("pred",),
+    "index": ("s64",),
+    "i8": ("s8",),
+    "i16": ("s16",),
+    "i32": ("s32",),
+    "i64": ("s64",),
+}
+"""Element types by the names of C, torch and MLIR."""
+
+
+def named_elsewhere(name: str) -> str:
+    """Returns a suggestion for the name of an element type in numpy or a language; empty for other words."""
+    return dtype_meant(name) or suggestion(_LANGUAGES.get(name, ()))
+
+
 def dtype_meant(name: str) -> str:
     """Returns a suggestion for a numpy or JAX name of an element type that HLO names differently; empty for other
     words.
@@ -265,4 +294,4 @@ def types_meant(name: str) -> str:
     known = [one for one in ELEMENT_TYPES if bits and re.match(rf"f{bits[1]}(?!\d)", one)][:3]
     if known:
         return suggestion(known)
-    return dtype_meant(name) or did_you_mean(name, ELEMENT_TYPES)
+    return named_elsewhere(name) or did_you_mean(name, ELEMENT_TYPES)

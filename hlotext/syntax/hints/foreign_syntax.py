@@ -136,10 +136,46 @@ def _comma_before_brace(place: ParseFailure) -> Mistake | None:
 
 def _sizes(place: ParseFailure) -> Mistake | None:
     """`f32[8x4]`."""
-    if "RSQB" not in place.expected or re.fullmatch(r"\d+(?:x\d+)+", place.word) is None:
+    if "RSQB" not in place.expected:
+        return None
+    begin = place.text.rfind("[", place.line_start, place.start) + 1
+    if place.word in ("x", "X", "*") and begin:  # with blanks around the crosses
+        found = _CROSSES.match(place.text, begin, place.limit)
+        if found is not None:
+            shown = ",".join(re.findall(r"\d+", found[0]))
+            return Mistake("sizes are separated by commas", begin, found.end(), f"did you mean `{shown}`?")
+    if re.fullmatch(r"\d+(?:x\d+)+", place.word) is None:
         return None
     shown = place.word.replace("x", ",")
     return Mistake("sizes are separated by commas", place.start, place.after, f"did you mean `{shown}`?")
+
+
+_CROSSES = re.compile(r"\d+(?:[ \t]*[xX*][ \t]*\d+)+")
+
+
+def _hexadecimal(place: ParseFailure) -> Mistake | None:
+    """`constant(0xff)`: to the grammar a zero, and a word behind it."""
+    found = re.fullmatch(r"[xX]([0-9a-fA-F]{1,16})", place.word)
+    if found is None or place.text[place.start - 1 : place.start] != "0":
+        return None
+    return Mistake("numbers are decimal", place.start - 1, place.after, f"write `{int(found[1], 16)}`")
+
+
+def _padding(place: ParseFailure) -> Mistake | None:
+    """`padding=((1,1),(0,0))`, as numpy and JAX write it."""
+    if place.word not in ("(", "[", "{") or not place.text.endswith("padding=", 0, place.start):
+        return None
+    found = _PAIRS.match(place.text, place.start, place.limit)
+    if found is None:
+        return None
+    pairs = re.findall(r"(-?\d+)[ ,]+(-?\d+)(?:[ ,]+(-?\d+))?", found[0])
+    form = "x".join("_".join(filter(None, pair)) for pair in pairs)
+    message = "the padding of each dimension is LOW_HIGH or LOW_HIGH_INTERIOR"
+    return Mistake(message, place.start, found.end(), f"write `padding={form}`")
+
+
+_PAIR = r"[(\[{][ ]*-?\d+(?:[ ]*,[ ]*-?\d+){1,2}[ ]*,?[ ]*[)\]}]"
+_PAIRS = re.compile(rf"[(\[{{][ ]*{_PAIR}(?:[ ]*,[ ]*{_PAIR})*[ ]*,?[ ]*[)\]}}]")
 
 
 def _called_in_braces(place: ParseFailure) -> Mistake | None:
@@ -278,6 +314,8 @@ FOREIGN: tuple[Callable[[ParseFailure], Mistake | None], ...] = (
     _keyword,
     _nameless,
     _mlir_shape,
+    _hexadecimal,
+    _padding,
     _mlir_operation,
     _shapes_of_a_tuple,
     _alone,

@@ -96,7 +96,16 @@ def _literal_value(place: ParseFailure) -> str:
     )
 
 
-_NUMBERS = {"infinity": "inf", "+infinity": "inf", "+inf": "inf", "none": "nan", "null": "0", "np.inf": "inf"}
+_NUMBERS = {
+    "infinity": "inf",
+    "+infinity": "inf",
+    "+inf": "inf",
+    "np.inf": "inf",
+    "none": "nan",
+    "nan": "nan",
+    "np.nan": "nan",
+    "null": "0",
+}
 """Values under the names of other languages."""
 _GROUPED = frozenset({"replica_groups", "source_target_pairs"})
 

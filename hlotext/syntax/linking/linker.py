@@ -391,6 +391,7 @@ class Linker:
             return  # what is wrong has been said where the operand should be defined
         row = opcodes.opcode(instruction.opcode)
         reason = f"the result shape of {instruction.opcode} must be written, since it cannot be inferred from the operands"
+        help = f"for example: {row.example}" if row is not None else ""
         if (
             row is not None
             and row.shape_optional
@@ -402,8 +403,8 @@ class Linker:
                 instruction._shape = self.infer(instruction)
                 return
             except ValueError as error:
-                reason = f"the omitted result shape cannot be inferred: {error}"
-        self.reporter.error("X117", reason, position, position + len(instruction.opcode))
+                reason, help = f"the omitted result shape cannot be inferred: {error}", ""
+        self.reporter.error("X117", reason, position, position + len(instruction.opcode), help)
 
     # ---- references
 

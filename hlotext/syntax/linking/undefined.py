@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from hlotext.ir.caches import lazy_regex
 from hlotext.ir.values.shape import Shape
-from hlotext.ir.values.types import ELEMENT_TYPES, TypeKind, dtype_meant
+from hlotext.ir.values.types import ELEMENT_TYPES, TypeKind, named_elsewhere
 from hlotext.syntax.language.patterns import IDENTIFIER
 from hlotext.syntax.source.reporter import Place, Reporter
 
@@ -142,7 +142,7 @@ def note_unknown_types(reporter: Reporter, shape: Shape, start: int) -> None:
         if leaf.element_type.kind is TypeKind.UNKNOWN:
             name = leaf.element_type.name
             first = _place_of_type(reporter.source.text, name, start)
-            help = dtype_meant(name) or reporter.did_you_mean(name, ELEMENT_TYPES)
+            help = named_elsewhere(name) or reporter.did_you_mean(name, ELEMENT_TYPES)
             reporter.note(
                 "X202", f"element type {name} is unknown to this release", first, first + len(name), help
             )
