@@ -327,6 +327,7 @@ def test_what_cannot_be_written_over_its_argument_is_written_elsewhere_first(
     """CPUs copy it once it was read; GPU schedules copy all at the end, unless they choose otherwise."""
     found = what_if.donate(hlo.parse(_SHIFTED), [0, 1], platform)
     assert (found.saved >> 20, found.more_at_most >> 20) == (saved, more)
+    assert any("are written elsewhere first" in note for note in found.notes)
 
 
 def test_an_argument_takes_a_result_of_as_many_elements(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def donated(
 
 
 _MAY_COPY = "may still be read after the new value is written, so XLA may insert a copy"
-_COPIES = "still needed when the result that takes its place is written, so XLA would insert a copy"
+_COPIES = "still needed when the result is written in that place, so XLA would insert a copy"
 
 
 def _is_alike(value: Value, result: Shape | None, shape: Shape, held: Value | None) -> bool:

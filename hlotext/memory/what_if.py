@@ -121,7 +121,7 @@ def donate(
             )
         if elsewhere:
             found = attrs.evolve(
-                found,
+                _noted(found, _DETOUR),
                 peak_after=found.peak_after + elsewhere,
                 needed_after=found.needed_after + elsewhere,
             )
@@ -140,6 +140,12 @@ def donate(
         )
         more += max(0, found.peak_after - best.peak_after)
     return attrs.evolve(found, unsure=tuple(changed.unsure), more_at_most=more)
+
+
+_DETOUR = (
+    "results that cannot be written over the arguments that they are computed from are written elsewhere first and then "
+    "copied"
+)
 
 
 def _noted(found: WhatIf, note: str) -> WhatIf:
