@@ -84,7 +84,9 @@ def with_known_names(computation: Computation, attributes: Mapping[str, Any]) ->
 
 def without_left_out(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns attributes without control predecessors omitted from compact text; the same mapping if there are none."""
-    before = attributes.get("control-predecessors", ())
+    if "control-predecessors" not in attributes:
+        return attributes
+    before = attributes["control-predecessors"]
     kept = tuple([one for one in before if type(one) is not LeftOut])
     if len(kept) == len(before):
         return attributes

@@ -269,7 +269,7 @@ def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], 
             graph_checks.move_all(journal, computation, moves, instruction)
             if called and computation._module is not None:
                 calls.bring_before(journal, computation._module, computation, called)
-        _touch_around(edit, instruction, old, new)
+        touch_around(edit, instruction, old, new)
 
 
 def set_fields(journal: Journal, instruction: Instruction, fields: Mapping[str, Any]) -> None:
@@ -308,7 +308,7 @@ def move_uses(user: Instruction, before: tuple[Instruction, ...], after: tuple[I
             operand._users[user] = None
 
 
-def _touch_around(
+def touch_around(
     edit: Edit, instruction: Instruction, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> None:
     """Marks the other lines that an edit changed: users only where they may show the shape of their operand."""

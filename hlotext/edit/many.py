@@ -5,9 +5,9 @@ Inlining 750 instructions so takes half of the time.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping
 
-from hlotext.edit import dirty_lines, graph_checks, names, structure
+from hlotext.edit import dirty_lines, graph_checks, names, structure, values
 from hlotext.edit.instructions import has_memories
 from hlotext.edit.journal import Edit
 from hlotext.ir.errors import EditError
@@ -16,7 +16,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.raw import NodeState
-from hlotext.ir.tables.opcodes import CALLS_NOTHING
+from hlotext.ir.tables.opcodes import CALLS_NOTHING, OPCODES
 from hlotext.ir.values.shape import Shape, holds_buffer
 
 
@@ -37,17 +37,22 @@ def is_plain(
     )
 
 
-def put_before(place: Instruction, new: Sequence[Instruction]) -> None:
+def put_before(place: Instruction, copies: Mapping[Instruction, Instruction]) -> None:
     """Puts new instructions, all plain (`is_plain`), in this order before one; types are checked with the transaction.
 
     Operands stand before the place, or before their user among the new ones. Raises EditError; then nothing has changed.
+
+    Args:
+        place: The instruction to insert before.
+        copies: The new instructions, each with the one in the module that it is a copy of.
     """
+    new = tuple(copies)
     computation, module = place._computation, graph_checks.module_of(place)
     if computation is None or module is None:
         raise EditError(f"{place.name} is not in a module")
     if not new:
         return
-    _check(computation, place, new)
+    _check(computation, place, copies)
     order = computation.order
     at = order.index(place)
     with Edit(module) as edit:
@@ -79,23 +84,23 @@ def put_before(place: Instruction, new: Sequence[Instruction]) -> None:
             graph_checks.shape_added(journal, module, shape)
 
 
-def _check(computation: Computation, place: Instruction, new: Sequence[Instruction]) -> None:
+def _check(computation: Computation, place: Instruction, copies: Mapping[Instruction, Instruction]) -> None:
     """Raises EditError for what may not be put there."""
     order, before = computation.order, computation.order[place]
     known: set[Instruction] = set()
     taken: set[str] = set()
-    for one in new:
-        graph_checks.instruction(one, f"the instruction added to {computation.name}")
+    for one, original in copies.items():
         name = names.checked(one._name, "instruction")
         if name in computation or name in taken:
             raise EditError(f"{computation._name} already has an instruction named {name}")
         if one._computation is not None or name is not one._name:
             raise EditError(f"{name} is not new")
-        attributes, argument = structure.checked(one)
-        if attributes is not one._attributes:
-            one._attributes = attributes
-        if argument is not one._head.argument:
-            one._argument = argument
+        if not _is_as_right(one, original):
+            attributes, argument = structure.checked(one)
+            if attributes is not one._attributes:
+                one._attributes = attributes
+            if argument is not one._head.argument:
+                one._argument = argument
         for operand in one._operands:
             if operand in known:
                 continue
@@ -104,7 +109,24 @@ def _check(computation: Computation, place: Instruction, new: Sequence[Instructi
                 raise EditError(f"{name} would come before {operand.name}, which it needs")
         known.add(one)
         taken.add(name)
-    graph_checks.check_added(computation, new[0])
+    graph_checks.check_added(computation, next(iter(copies)))
+
+
+def _is_as_right(one: Instruction, original: Instruction) -> bool:
+    """True if a copy consists of what its original holds, which was checked and converted when it came into the module, and
+    XLA prints all of it.
+    """
+    head, known, held = one._head, original._head, original._attributes
+    row = OPCODES.get(head.opcode)
+    return (
+        head.opcode == known.opcode
+        and head.shape is known.shape
+        and head.argument is known.argument
+        and all(
+            name in held and held[name] is value and values.is_printed(row, name, value)
+            for name, value in one._attributes.items()
+        )
+    )
 
 
 def _take_out(computation: Computation, new: Iterable[Instruction]) -> None:

@@ -393,10 +393,10 @@ def add_computation(
     module: Module,
     computation: object,
     before: Computation | None,
-    originals: Mapping[Instruction, Instruction] = _NO_ORIGINALS,
+    originals: Mapping[Instruction, Instruction | None] = _NO_ORIGINALS,
 ) -> None:
     """Implements `Module.add`. `originals` maps each copied instruction to its source, whose errors are allowed in the
-    copy.
+    copy; or to None, if the copy is known to have the same ones.
     """
     if not isinstance(computation, Computation):
         raise EditError(
@@ -408,7 +408,8 @@ def add_computation(
         raise EditError(f"{computation.name} is already in module {computation._module.name}")
     if before is not None and before._module is not module:
         raise EditError(f"{before.name}, which {name} should come before, is not in module {module._name}")
-    for instruction in computation._instructions:
+    calling = [i for i in computation._instructions if i._head.opcode not in CALLS_NOTHING]
+    for instruction in calling:
         for callee in instruction.called_computations:
             if callee._module is not module and callee is not computation:
                 raise EditError(f"{instruction.name} calls {callee.name}, which is not in the module")
@@ -424,18 +425,20 @@ def add_computation(
         journal.set(computation, "_is_draft", False)
         module.computation_names.register(name)
         journal.note("inserted", computation)
+        register = module.instruction_names.register
         for instruction in computation._instructions:
-            module.instruction_names.register(instruction._name)
+            register(instruction._name)
+            journal.note("inserted", instruction)
+            if instruction not in originals:
+                edit.check_new(instruction, typed=False)
+            elif (original := originals[instruction]) is not None:
+                edit.check_new(instruction, typed=False, before=validation.count_errors(original))
+        for instruction in calling:
             module._add_call_edge(instruction)
             journal.push_undo(module._remove_call_edge, instruction)
-            journal.note("inserted", instruction)
-            if instruction in originals:
-                counts = validation.count_errors(originals[instruction])
-                edit.check_new(instruction, typed=False, before=counts)
-            else:
-                edit.check_new(instruction, typed=False)
-            graph_checks.shape_added(journal, module, instruction._head.shape)
-        inside = [c for i in computation._instructions for c in i.called_computations if c._is_inline]
+        for shape in dict.fromkeys(i._head.shape for i in computation._instructions):
+            graph_checks.shape_added(journal, module, shape)
+        inside = [c for i in calling for c in i.called_computations if c._is_inline]
         for callee in inside:  # it is called from two places now
             dirty_lines.split_body(journal, callee)
         calls.bring_before(journal, module, computation, inside)

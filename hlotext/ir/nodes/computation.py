@@ -325,7 +325,7 @@ class Computation(Abbreviated):
         """Returns the control successors of an instruction, in text order."""
         if self._successors is None:
             self._successors = {}
-            for successor in self._instructions:
+            for successor in [i for i in self._instructions if "control-predecessors" in i._attributes]:
                 for predecessor in successor.control_predecessors:
                     self._successors.setdefault(predecessor, {})[successor] = None
         found = self._successors.get(instruction)

@@ -344,8 +344,8 @@ class Module(ModuleMethods, Abbreviated):
         """
         if self._callers is None:
             self._callers = {}
-            for instruction in self.instructions():
-                if instruction._head.opcode not in CALLS_NOTHING:
+            for one in self._computations:
+                for instruction in [i for i in one._instructions if i._head.opcode not in CALLS_NOTHING]:
                     self._add_call_edge(instruction)
         return self._callers.get(computation, {}).keys()
 

@@ -63,7 +63,7 @@ class NameUniquer:
 
 def _split(name: str) -> tuple[str, int | None]:
     """Stem and number of a name; None if it has none."""
-    match = _NUMBERED.fullmatch(name)
+    match = _NUMBERED.fullmatch(name) if name[-1:].isdigit() else None
     if match is None or len(match[2]) > 20 or (number := int(match[2])) not in _NUMBERS:
         return name, None
     return match[1], number

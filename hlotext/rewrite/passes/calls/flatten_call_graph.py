@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 
 from hlotext.edit.calls import OWNERS
-from hlotext.edit.cloning import clone_computation
+from hlotext.edit.cloning import give_copies
 from hlotext.ir.nodes import async_ops
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
@@ -81,23 +81,11 @@ def _replace_callees(
     caller: Instruction, wanted: Computation | None, growth: InstructionBudget
 ) -> list[Computation]:
     """Makes a caller call copies of one computation, or of all; the copies."""
-    made: list[Computation] = []
-
-    def own(value: Any) -> Any:
-        if isinstance(value, Computation) and (wanted is None or value is wanted):
-            growth.add(len(value))
-            copy = clone_computation(value)
-            made.append(copy)
-            return copy
-        return value
-
-    changed = {}
-    for name, _ in dict.fromkeys(caller.callees()):
-        value = caller.attributes[name]
-        changed[name] = tuple(map(own, value)) if isinstance(value, tuple) else own(value)
+    for _, callee in caller.callees():
+        if wanted is None or callee is wanted:
+            growth.add(len(callee))
     # What they repeat of it is read and forgotten.
     for follower in caller.async_chain if caller.opcode == "async-start" else ():
         if follower is not caller and "calls" in follower.attributes:
             follower.change(attributes={k: v for k, v in follower.attributes.items() if k != "calls"})
-    caller.change(attributes={**caller.attributes, **changed}, typed=False)
-    return made
+    return give_copies(caller, wanted)

@@ -57,7 +57,8 @@ class DeadCodeElimination(Pass):
 def _unused(computation: Computation) -> list[Instruction]:
     """The instructions that nothing uses, but for the root."""
     instructions = computation._instructions
-    used = {computation.root, *itertools.chain.from_iterable([i.operands for i in instructions])}
+    used = {computation.root}
+    used.update(itertools.chain.from_iterable([i._operands for i in instructions]))
     if len(used) == len(instructions):  # as nearly always: operands stand in the same computation
         return []
     return [i for i in instructions if i not in used]
@@ -83,6 +84,8 @@ class _Sweep:
             if computation.is_sugared or not computation._instructions:
                 continue
             unused = _unused(computation)
+            if not unused:
+                continue
             if any(i.opcode != "parameter" and i not in self.kept for i in unused):
                 self.counts["instructions"] += self.one(computation)
                 unused = _unused(computation)
@@ -184,6 +187,9 @@ def _may_give_less(fusion: Instruction) -> bool:
 
 def remove_unreached(module: Module) -> int:
     """Removes the computations that are unreachable from the entry. Returns their number."""
+    calls_of = module.calls_of
+    if not any(not calls_of(c) and not c.is_entry for c in module.computations):
+        return 0  # as nearly always: the first to go is one that nothing calls
     dead: dict[Computation, None] = {}
     before = -1
     while len(dead) > before:  # once and once more, but for texts in which callers stand before callees
