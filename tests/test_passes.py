@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import pytest
@@ -11,7 +11,7 @@ import pytest
 import hlotext as hlo
 from hlotext import rewrite
 from hlotext.analysis.age import age_for
-from hlotext.edit import integrity
+from hlotext.edit import cloning, integrity, many, validation
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.values.age import XlaAge
 from hlotext.rewrite import passes as library
@@ -396,3 +396,79 @@ def test_many_unused_parameters_of_a_fusion() -> None:
 def test_a_pipeline_follows_known_compilers_only(names: str, platform: str, age: str) -> None:
     with pytest.raises(ValueError, match="no"):
         Pipeline(parse_passes(names)).following(platform, age)
+
+
+SHARED = """HloModule m, entry_computation_layout={(f32[4]{0}, s32[])->(f32[4]{0}, f32[4]{0}, f32[], f32[])}
+
+%inner (i: f32[4]) -> f32[4] {
+  %i = f32[4]{0} parameter(0)
+  ROOT %s = f32[4]{0} sine(%i), metadata={op_name="s"}
+}
+
+%outer (o: f32[4]) -> f32[4] {
+  %o = f32[4]{0} parameter(0)
+  %a = f32[4]{0} call(%o), to_apply=%inner
+  %f = f32[4]{0} fusion(%a), kind=kLoop, calls={ fp = f32[4]{0} parameter(0)  ROOT fn = f32[4]{0} negate(fp) }
+  ROOT %b = f32[4]{0} call(%f), to_apply=%inner, control-predecessors={%a}
+}
+
+%add (l: f32[], r: f32[]) -> f32[] {
+  %l = f32[] parameter(0)
+  %r = f32[] parameter(1)
+  ROOT %sum = f32[] add(%l, %r)
+}
+
+ENTRY %e (x: f32[4], n: s32[]) -> (f32[4], f32[4], f32[], f32[]) {
+  %x = f32[4]{0} parameter(0)
+  %n = s32[] parameter(1)
+  %zero = f32[] constant(0)
+  %c = f32[4]{0} call(%x), to_apply=%outer
+  %d = f32[4]{0} conditional(%n, %c, %c, %x), branch_computations={%outer, %outer, %inner}
+  %q = f32[] reduce(%c, %zero), dimensions={0}, to_apply=%add
+  %w = f32[] reduce(%d, %zero), dimensions={0}, to_apply=%add
+  ROOT %t = (f32[4]{0}, f32[4]{0}, f32[], f32[]) tuple(%c, %d, %q, %w)
+}
+"""
+
+
+@pytest.mark.parametrize("passes", ["flatten-call-graph", "call-inliner", "call-inliner,flatten-call-graph"])
+def test_copies_are_judged_as_their_originals(monkeypatch: pytest.MonkeyPatch, passes: str) -> None:
+    """What is not looked at again is as right as if it were, and one step back leaves the text as it was."""
+
+    def run() -> tuple[str, int]:
+        module, count = hlo.parse(SHARED), 0
+
+        def counting(*arguments: Any) -> Any:
+            nonlocal count
+            count += 1
+            return errors(*arguments)
+
+        errors = validation.errors
+        with monkeypatch.context() as patch, module.transaction() as record:
+            patch.setattr(validation, "errors", counting)
+            for pass_ in parse_passes(passes):
+                pass_.run(module)
+        assert {found.severity for found in hlo.verify(module)} <= {hlo.Severity.NOTE}
+        assert integrity.problems(module) == []
+        text = str(module)
+        assert integrity.problems(hlo.parse(text)) == []
+        record.undo()
+        assert str(module) == SHARED
+        assert integrity.problems(module) == []
+        return text, count
+
+    text, few = run()
+    monkeypatch.setattr(cloning, "_is_seen_alike", lambda computation: False)
+    monkeypatch.setattr(many, "_is_as_right", lambda one, original: False)
+    assert run()[0] == text
+    assert few <= run()[1]
+    assert (few < run()[1]) == ("flatten" in passes)
+
+
+def test_inlining_leaves_out_what_is_only_read() -> None:
+    module = hlo.parse(
+        "f { p = f32[4] parameter(0)  ROOT n = f32[4] sine(p), metadata={} }\n"
+        "ENTRY e { x = f32[4] parameter(0)  ROOT b = f32[4] call(x), to_apply=f }"
+    )
+    parse_passes("call-inliner")[0].run(module)
+    assert dict(module.entry.root.attributes) == {}
