@@ -88,9 +88,10 @@ def test_a_call_is_one_edit_of_all_that_is_plain(monkeypatch: pytest.MonkeyPatch
     sizes: list[int] = []
     put = many.put_before
 
-    def noted(place: Instruction, new: list[Instruction]) -> None:
+    def noted(place: Instruction, new: list[Instruction], originals: dict[Instruction, Instruction]) -> None:
         sizes.append(len(new))
-        put(place, new)
+        assert list(originals)[-len(new) :] == new or not new
+        put(place, new, originals)
 
     monkeypatch.setattr(many, "put_before", noted)
     assert PASSES["call-inliner"]().run(module).statistics["calls"] == 1

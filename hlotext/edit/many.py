@@ -5,7 +5,7 @@ Inlining 750 instructions so takes half of the time.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from hlotext.edit import dirty_lines, graph_checks, names, structure, values
 from hlotext.edit.instructions import has_memories
@@ -18,6 +18,8 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.raw import NodeState
 from hlotext.ir.tables.opcodes import CALLS_NOTHING, OPCODES
 from hlotext.ir.values.shape import Shape, holds_buffer
+
+_NO_ORIGINALS: Mapping[Instruction, Instruction] = {}
 
 
 def is_plain(
@@ -37,22 +39,26 @@ def is_plain(
     )
 
 
-def put_before(place: Instruction, copies: Mapping[Instruction, Instruction]) -> None:
+def put_before(
+    place: Instruction,
+    new: Sequence[Instruction],
+    originals: Mapping[Instruction, Instruction] = _NO_ORIGINALS,
+) -> None:
     """Puts new instructions, all plain (`is_plain`), in this order before one; types are checked with the transaction.
 
     Operands stand before the place, or before their user among the new ones. Raises EditError; then nothing has changed.
 
     Args:
         place: The instruction to insert before.
-        copies: The new instructions, each with the one in the module that it is a copy of.
+        new: The new instructions.
+        originals: For those among them that are copies, the instruction of the module that each is a copy of.
     """
-    new = tuple(copies)
     computation, module = place._computation, graph_checks.module_of(place)
     if computation is None or module is None:
         raise EditError(f"{place.name} is not in a module")
     if not new:
         return
-    _check(computation, place, copies)
+    _check(computation, place, new, originals)
     order = computation.order
     at = order.index(place)
     with Edit(module) as edit:
@@ -84,18 +90,25 @@ def put_before(place: Instruction, copies: Mapping[Instruction, Instruction]) ->
             graph_checks.shape_added(journal, module, shape)
 
 
-def _check(computation: Computation, place: Instruction, copies: Mapping[Instruction, Instruction]) -> None:
+def _check(
+    computation: Computation,
+    place: Instruction,
+    new: Sequence[Instruction],
+    originals: Mapping[Instruction, Instruction],
+) -> None:
     """Raises EditError for what may not be put there."""
     order, before = computation.order, computation.order[place]
     known: set[Instruction] = set()
     taken: set[str] = set()
-    for one, original in copies.items():
+    for one in new:
+        graph_checks.instruction(one, f"the instruction added to {computation.name}")
         name = names.checked(one._name, "instruction")
         if name in computation or name in taken:
             raise EditError(f"{computation._name} already has an instruction named {name}")
         if one._computation is not None or name is not one._name:
             raise EditError(f"{name} is not new")
-        if not _is_as_right(one, original):
+        original = originals.get(one)
+        if original is None or not _is_as_right(one, original):
             attributes, argument = structure.checked(one)
             if attributes is not one._attributes:
                 one._attributes = attributes
@@ -109,7 +122,7 @@ def _check(computation: Computation, place: Instruction, copies: Mapping[Instruc
                 raise EditError(f"{name} would come before {operand.name}, which it needs")
         known.add(one)
         taken.add(name)
-    graph_checks.check_added(computation, next(iter(copies)))
+    graph_checks.check_added(computation, new[0])
 
 
 def _is_as_right(one: Instruction, original: Instruction) -> bool:

@@ -122,8 +122,8 @@ class Inliner(Editor):
     def _inline(self, call: Instruction, callee: Computation) -> None:
         nodes = dict(zip(callee.parameters, call.operands, strict=True))
         outer = call.control_predecessors
-        # Copies, with their originals, that wait to be put before the call in one edit.
-        together: dict[Instruction, Instruction] = {}
+        together: list[Instruction] = []  # what waits to be put before the call in one edit
+        originals: dict[Instruction, Instruction] = {}
         for old in callee:
             if old in nodes:
                 continue
@@ -140,12 +140,13 @@ class Inliner(Editor):
             if many.is_plain(self.module, old.opcode, shape, operands, own):
                 name = self.module.instruction_names.unique(old.name)
                 nodes[old] = Instruction(name, old.opcode, shape, operands, own, old.literal)
-                together[nodes[old]] = old
+                together.append(nodes[old])
+                originals[nodes[old]] = old
                 continue
-            many.put_before(call, together)
-            together = {}
+            many.put_before(call, together, originals)
+            together = []
             nodes[old] = self.create(old.opcode, shape, operands, argument=old.literal, **own, name=old.name)
-        many.put_before(call, together)
+        many.put_before(call, together, originals)
         notes: Any = {k: v for k, v in call.frontend_attributes.items() if k not in COMPOSITE}
         if len(notes) != len(call.frontend_attributes):
             own = {
