@@ -494,6 +494,16 @@ def computation_order(
     return order
 
 
+def without_users(computation: Computation) -> list[Instruction]:
+    """Returns the instructions that no other uses as an operand, except the root. Builds no lists of users."""
+    instructions = computation._instructions
+    used = {computation.root}
+    used.update(itertools.chain.from_iterable([i._operands for i in instructions]))
+    if len(used) == len(instructions):  # as nearly always: operands stand in the same computation
+        return []
+    return [i for i in instructions if i not in used]
+
+
 def instruction_post_order(computation: Computation) -> list[Instruction]:
     """Returns the instructions, operands before users, in the order of `HloComputation::MakeInstructionPostOrder`.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 from collections import Counter
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from hlotext.edit.asynchronous import is_finished_by
 from hlotext.edit.parameters import remove_parameter, remove_unused_parameters
 from hlotext.edit.structure import set_root
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.computation import Computation, without_users
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.enums import FusionKind
@@ -54,16 +53,6 @@ class DeadCodeElimination(Pass):
         return PassResult.of(counts)
 
 
-def _unused(computation: Computation) -> list[Instruction]:
-    """The instructions that nothing uses, but for the root."""
-    instructions = computation._instructions
-    used = {computation.root}
-    used.update(itertools.chain.from_iterable([i._operands for i in instructions]))
-    if len(used) == len(instructions):  # as nearly always: operands stand in the same computation
-        return []
-    return [i for i in instructions if i not in used]
-
-
 class _Sweep:
     """One run over a module."""
 
@@ -83,12 +72,12 @@ class _Sweep:
         for computation in self.module.computations:
             if computation.is_sugared or not computation._instructions:
                 continue
-            unused = _unused(computation)
+            unused = without_users(computation)
             if not unused:
                 continue
             if any(i.opcode != "parameter" and i not in self.kept for i in unused):
                 self.counts["instructions"] += self.one(computation)
-                unused = _unused(computation)
+                unused = without_users(computation)
             if any(i.opcode == "parameter" for i in unused):
                 self.with_unused_parameters.append(computation)
 
@@ -127,7 +116,7 @@ class _Sweep:
 
 def _drop_parameters(body: Computation) -> int:
     """Takes the parameters of a fusion's computation away that nothing uses, and what the fusion passes for them."""
-    unused = [i for i in _unused(body) if i.opcode == "parameter" and not i.control_successors]
+    unused = [i for i in without_users(body) if i.opcode == "parameter" and not i.control_successors]
     if len(unused) > 1:
         with contextlib.suppress(EditError):
             remove_unused_parameters(body, unused)
