@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.lint.helpers import size_of
 from hlotext.lint.products import SAME, Product, product_behind
 from hlotext.lint.rule import Context, Report
@@ -11,6 +13,8 @@ from hlotext.lint.values import Value, consumers, source
 from hlotext.lint.wording import sizes
 
 _HALF = 0.5
+_HALVES = 2
+_MOST_TERMS = 20
 
 
 def of_sum(
@@ -78,3 +82,45 @@ def _report(outer: Product, side: int, inner: Product, base: Value, context: Con
         spares={array: 1.0, inner.whole: 1.0},
         covers=frozenset(parts),
     )
+
+
+def rank_of(matrix: Value) -> int | None:
+    """Returns an upper bound on the rank of a matrix that is a sum of outer products or of matmuls; None for others."""
+    pending, rank = [matrix], 0
+    for _ in range(_MOST_TERMS):
+        if not pending:
+            return rank
+        made = source(pending.pop(), SAME | {"negate"})
+        one, operands = made.instruction, made.operands()
+        sizes = product_sizes(one) if one.opcode in traits.DOTS else None
+        if one.opcode in ("add", "subtract"):
+            pending += operands
+        elif sizes is not None and sizes[0] == 1:
+            rank += sizes[3]
+        elif one.opcode == "multiply" and _is_outer(operands):
+            rank += 1
+        elif one.opcode == "multiply" and (scaled := _unscaled(operands)) is not None:
+            pending.append(scaled)
+        else:
+            return None
+    return None
+
+
+def _is_outer(factors: list[Value]) -> bool:
+    """True for the factors of an outer product: one repeats a vector along the rows, the other one along the columns."""
+    found = [_spread_along(factor) for factor in factors]
+    return len(found) == _HALVES and None not in found and found[0] != found[1]
+
+
+def _spread_along(factor: Value) -> int | None:
+    one = source(factor, SAME).instruction
+    places = tuple(one.attributes.get("dimensions", ())) if one.opcode == "broadcast" else ()
+    return places[0] if len(places) == 1 and one.shape is not None and one.shape.rank == _HALVES else None
+
+
+def _unscaled(factors: list[Value]) -> Value | None:
+    """The factor that is a matrix where the other one is a scalar."""
+    for factor, other in (factors, factors[::-1]):
+        if (one := source(factor, SAME).instruction).opcode == "broadcast" and not one.attributes.get("dimensions"):
+            return other
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -18,11 +18,16 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ElementType
 from hlotext.lint.rounds import Purity, Rounds, unmoved
+from hlotext.lint.slots import before_loops
 from hlotext.lint.values import Value, fetched, is_entered, is_set_aside
 
 _LEFT_OUT = traits.PROVENANCE | traits.CONTROL | {"backend_config", "frontend_attributes", "original_value"}
 _PASSING = traits.KEEPS_ELEMENTS | {"opt-barrier"}
 _MOVING = _PASSING | traits.COPY_HALVES
+_COUNTED = frozenset({"constant", "iota"})
+_STATES = traits.CONTROL_FLOW | {"parameter"}
+_MOST_BEFORE = 100
+"""Operations before a loop that are looked at to tell whether two of its initial values are equal."""
 _PICKING = (traits.REPEATS_ELEMENTS | traits.SLICES | {"reverse"}) - _MOVING
 
 
@@ -68,6 +73,9 @@ class Numbers:
         self._said: dict[int, Hashable] = {}
         self._picked: dict[int, tuple[str, Hashable]] = {}
         """Numbers of what operations pick from their first operand, with opcode and attributes."""
+        self._before: dict[Instruction, int] = {}
+        """Numbers of values that loops begin with, and of what computes them."""
+        self._parts_before: dict[tuple[Instruction, int], int] = {}
         self.operands: dict[int, tuple[int, ...]] = {}
         """The numbers that a number is computed from."""
 
@@ -100,8 +108,29 @@ class Numbers:
         state: dict[int, int] = {}
         for slot in range(len(rounds.given)):
             first = rounds.before(slot) if slot in rounds.passed else None
-            state[slot] = self.slot(slot) if first is None else self.of(("initial", unmoved(first)))
+            state[slot] = self.slot(slot) if first is None else self._initial(first)
         return state
+
+    def _initial(self, first: Instruction) -> int:
+        """The number of a value that a loop begins with: equal for equal computations, which compilers write once for each use."""
+        for one, operands in _operations_before(first):
+            if one in self._before:
+                continue
+            if not operands:
+                number = self._leaf(one)
+            elif is_entered(one):
+                number = self._fused(one, (one,), self._before, self._parts_before, Numbering(), {})
+            elif (place := (one.operands[0], one.attributes.get("index"))) in self._parts_before:
+                number = self._parts_before[place]  # type: ignore[index]
+            elif operands == one.operands:
+                number = self._plain(one, self._before)
+            else:
+                number = self._before[operands[0]]
+            self._before[one] = number
+        return self._before[first]
+
+    def _leaf(self, one: Instruction) -> int:
+        return self._plain(one, {}) if one.opcode in _COUNTED else self.of(("initial", one))
 
     def numbered(
         self,
@@ -268,3 +297,28 @@ def _sizes(shape: Shape | None) -> tuple[int, ...]:
 def _started(one: Instruction) -> Instruction:
     """The start of what a done ends; any other instruction itself."""
     return one.async_chain[0] if one.opcode == "async-done" and one.async_chain else one
+
+
+def _operations_before(first: Instruction) -> Iterable[tuple[Instruction, Sequence[Instruction]]]:
+    """The operations that a value is computed by, operands first, each with its operands: none where they are not known, and
+    for what loops pass on unchanged that which they begin with."""
+    operands: dict[Instruction, Sequence[Instruction]] = {}
+    order: dict[Instruction, Sequence[Instruction]] = {}
+    pending = [first]
+    while pending:
+        one = pending[-1]
+        if one in operands:
+            order[pending.pop()] = operands[one]
+        else:
+            operands[one] = _operands_of(one) if len(operands) < _MOST_BEFORE else ()
+            pending += [operand for operand in operands[one] if operand not in operands]
+    return order.items()
+
+
+def _operands_of(one: Instruction) -> Sequence[Instruction]:
+    if one.opcode == "parameter" or one.opcode in traits.CONTROL_FLOW:
+        return ()
+    if one.opcode == "get-tuple-element" and one.operands[0].opcode in _STATES:
+        begun = before_loops(Value(one)).instruction
+        return () if begun is one else (begun,)
+    return one.operands

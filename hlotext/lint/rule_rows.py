@@ -116,7 +116,7 @@ RULE_ROWS: dict[str, RuleRow] = {
     ),
     "G109": RuleRow("g109_dynamic_shape", "DynamicShape"),
     "G110": RuleRow(
-        "g110_slow_on_tpu", "SlowOnTpu", needs=(RuleNeeds(backends="tpu", needs_any="scatter sort"),)
+        "g110_slow_on_tpu", "SlowOnTpu", needs=(RuleNeeds(backends="tpu", needs_any="gather scatter sort"),)
     ),
     "G111": RuleRow("g111_lost_metadata", "LostMetadata", is_default=False),
     "G112": RuleRow(

@@ -1,4 +1,4 @@
-"""G110: a scatter or sort in a form that is slow on TPU."""
+"""G110: a gather, scatter or sort in a form that is slow on TPU."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ from hlotext.analysis import Backend
 from hlotext.cost.undercounted import rows_of
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.element_gathers import element_gathers
 from hlotext.lint.rule import Context, Report, Rule
 
 
 class SlowOnTpu(Rule):
     code = "G110"
     name = "slow-on-tpu"
-    title = "a scatter or sort in a form that is slow on TPU"
+    title = "a gather, scatter or sort in a form that is slow on TPU"
     waste = "dense"
     severity = Severity.NOTE
     backends = frozenset({Backend.TPU})
     opcodes = frozenset({"scatter", "sort"})
+    needs_any = frozenset({"gather", "scatter", "sort"})
 
     min_elements: ClassVar[int] = 1 << 18
     """Updates of a scatter, rows counting once, or of the sorted dimension, from which on it is worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        yield from element_gathers(context)
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         shape = instruction.operands[-1].shape if instruction.operands else None
