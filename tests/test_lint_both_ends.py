@@ -15,7 +15,11 @@ def text(second: str, initial: str) -> str:
     """The module on which the rule fires, with two matrices in its loop state, each used once in an iteration."""
     fires = (support.DATA / "lint" / "G122.txt").read_text().partition("HloModule silent")[0]
     state = _STATE.replace(")", ", f32[64,64]{1,0})")
-    fires = fires.replace(_STATE, state).replace(", w)\n", ", w, w.again)\n").replace("fusion(w, moved)", "fusion(w.again, moved)")
+    fires = (
+        fires.replace(_STATE, state)
+        .replace(", w)\n", ", w, w.again)\n")
+        .replace("fusion(w, moved)", "fusion(w.again, moved)")
+    )
     fires = fires.replace(
         "  before =", "  w.again = f32[64,64]{1,0} get-tuple-element(state), index=4\n  before ="
     )
@@ -24,7 +28,9 @@ def text(second: str, initial: str) -> str:
   scaled = f32[64,64]{{1,0}} multiply(w, rows)
   {second}
   first ="""
-    return fires.replace("  first =", before).replace("tuple(zero, x, v, w, w.again)", f"tuple(zero, x, v, scaled, {initial})")
+    return fires.replace("  first =", before).replace(
+        "tuple(zero, x, v, w, w.again)", f"tuple(zero, x, v, scaled, {initial})"
+    )
 
 
 _ROWS = "rows.again = f32[64,64]{1,0} broadcast(scale), dimensions={0}"

@@ -8,9 +8,7 @@ from hlotext import lint
 from hlotext.ir.nodes.source import Source
 from tests import support
 
-GATHER = (
-    "offset_dims={{}}, collapsed_slice_dims={{0,1}}, start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}"
-)
+GATHER = "offset_dims={{}}, collapsed_slice_dims={{0,1}}, start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}"
 CHANNELS = """
 HloModule m, is_scheduled=true
 
@@ -29,35 +27,40 @@ ENTRY main {{
   ROOT b = f32[1048576]{{0:T(1024)}} gather(green, {second}), {gather}
 }}
 """
-SEARCH = """
+_STATE = "(s32[], f32[65536,1]{1,0:T(8,128)}, s32[65536,1]{1,0:T(8,128)}, f32[65536]{0:T(1024)})"
+_ONE = (
+    "offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,1}"
+)
+_SAID = 'metadata={op_name="jit(f)/jit(searchsorted)/while/body/gather"}'
+SEARCH = f"""
 HloModule m, is_scheduled=true
 
-body {
-  state = (s32[], f32[65536,1]{1,0:T(8,128)}, s32[65536,1]{1,0:T(8,128)}, f32[65536]{0:T(1024)}) parameter(0)
+body {{
+  state = {_STATE} parameter(0)
   i = s32[] get-tuple-element(state), index=0
-  sorted = f32[65536,1]{1,0:T(8,128)} get-tuple-element(state), index=1
-  middle = s32[65536,1]{1,0:T(8,128)} get-tuple-element(state), index=2
+  sorted = f32[65536,1]{{1,0:T(8,128)}} get-tuple-element(state), index=1
+  middle = s32[65536,1]{{1,0:T(8,128)}} get-tuple-element(state), index=2
   one = s32[] constant(1)
   next = s32[] add(i, one)
-  found = f32[65536]{0:T(1024)} gather(sorted, middle), offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,1}, metadata={op_name="jit(f)/jit(searchsorted)/while/body/gather"}
-  ROOT t = (s32[], f32[65536,1]{1,0:T(8,128)}, s32[65536,1]{1,0:T(8,128)}, f32[65536]{0:T(1024)}) tuple(next, sorted, middle, found)
-}
+  found = f32[65536]{{0:T(1024)}} gather(sorted, middle), {_ONE}, {_SAID}
+  ROOT t = {_STATE} tuple(next, sorted, middle, found)
+}}
 
-condition {
-  state = (s32[], f32[65536,1]{1,0:T(8,128)}, s32[65536,1]{1,0:T(8,128)}, f32[65536]{0:T(1024)}) parameter(0)
+condition {{
+  state = {_STATE} parameter(0)
   i = s32[] get-tuple-element(state), index=0
   limit = s32[] constant(17)
   ROOT less = pred[] compare(i, limit), direction=LT
-}
+}}
 
-ENTRY main {
+ENTRY main {{
   zero = s32[] constant(0)
-  sorted = f32[65536,1]{1,0:T(8,128)} parameter(0)
-  middle = s32[65536,1]{1,0:T(8,128)} parameter(1)
-  empty = f32[65536]{0:T(1024)} parameter(2)
-  first = (s32[], f32[65536,1]{1,0:T(8,128)}, s32[65536,1]{1,0:T(8,128)}, f32[65536]{0:T(1024)}) tuple(zero, sorted, middle, empty)
-  ROOT loop = (s32[], f32[65536,1]{1,0:T(8,128)}, s32[65536,1]{1,0:T(8,128)}, f32[65536]{0:T(1024)}) while(first), condition=condition, body=body
-}
+  sorted = f32[65536,1]{{1,0:T(8,128)}} parameter(0)
+  middle = s32[65536,1]{{1,0:T(8,128)}} parameter(1)
+  empty = f32[65536]{{0:T(1024)}} parameter(2)
+  first = {_STATE} tuple(zero, sorted, middle, empty)
+  ROOT loop = {_STATE} while(first), condition=condition, body=body
+}}
 """
 
 
@@ -79,7 +82,9 @@ def test_arrays_gathered_at_the_same_indices_are_said_once(second: str, count: i
 
 def test_rows_are_no_elements() -> None:
     text = CHANNELS.format(gather=GATHER.format(), second="places")
-    rows = text.replace("slice_sizes={1,1}", "slice_sizes={1,224}").replace("offset_dims={}", "offset_dims={1}")
+    rows = text.replace("slice_sizes={1,1}", "slice_sizes={1,224}").replace(
+        "offset_dims={}", "offset_dims={1}"
+    )
     rows = rows.replace("collapsed_slice_dims={0,1}", "collapsed_slice_dims={0}").replace(
         "f32[1048576]{0:T(1024)}", "f32[1048576,224]{1,0:T(8,128)}"
     )

@@ -87,6 +87,77 @@ def test_other_reads_need_the_array(read: str, step: str) -> None:
     assert not _said(read, step)
 
 
+def test_a_part_of_each_slice_is_taken_in_the_body() -> None:
+    """Not in fewer iterations, of which all are used."""
+    text = _MODULE.format(read="i", step=_MASKED).replace(
+        "f32[1,1024]{1,0} slice(ys)", "f32[64,8]{1,0} slice(ys)"
+    )
+    text = text.replace("slice={[63:64], [0:1024]}", "slice={[0:64], [0:8]}")
+    (finding,) = lint.run(hlo.parse(text), lint.Config(**{**support.SAY_ALL, "select": ("M115",)}))
+    assert finding.help.startswith("return only what is used of each slice: index it in the body")
+
+
+_TWO = """HloModule two, is_scheduled=true
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+energy {
+  us = f32[64,1024]{1,0} parameter(0)
+  vs = f32[64,1024]{1,0} parameter(1)
+  both = f32[64,1024]{1,0} add(us, vs)
+  nothing = f32[] constant(0)
+  ROOT sums = f32[64]{0} reduce(both, nothing), dimensions={1}, to_apply=add
+}
+
+body {
+  s = (s32[], f32[1,1024]{1,0}, f32[64,1024]{1,0}, f32[64,1024]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[1,1024]{1,0} get-tuple-element(s), index=1
+  us = f32[64,1024]{1,0} get-tuple-element(s), index=2
+  vs = f32[64,1024]{1,0} get-tuple-element(s), index=3
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  next = s32[] add(i, one)
+  u = f32[1,1024]{1,0} cosine(x), metadata={op_name="jit(f)/while/body/cos"}
+  v = f32[1,1024]{1,0} sine(x), metadata={op_name="jit(f)/while/body/sin"}
+  more.us = f32[64,1024]{1,0} dynamic-update-slice(us, u, i, zero)
+  more.vs = f32[64,1024]{1,0} dynamic-update-slice(vs, v, i, zero)
+  ROOT n = (s32[], f32[1,1024]{1,0}, f32[64,1024]{1,0}, f32[64,1024]{1,0}) tuple(next, u, more.us, more.vs)
+}
+
+condition {
+  s = (s32[], f32[1,1024]{1,0}, f32[64,1024]{1,0}, f32[64,1024]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  most = s32[] constant(64)
+  ROOT more = pred[] compare(i, most), direction=LT
+}
+
+ENTRY main {
+  x = f32[1,1024]{1,0} parameter(0)
+  zero = s32[] constant(0)
+  nothing = f32[] constant(0)
+  empty = f32[64,1024]{1,0} broadcast(nothing), dimensions={}
+  void = f32[64,1024]{1,0} broadcast(nothing), dimensions={}
+  s = (s32[], f32[1,1024]{1,0}, f32[64,1024]{1,0}, f32[64,1024]{1,0}) tuple(zero, x, empty, void)
+  loop = (s32[], f32[1,1024]{1,0}, f32[64,1024]{1,0}, f32[64,1024]{1,0}) while(s), condition=condition, body=body
+  us = f32[64,1024]{1,0} get-tuple-element(loop), index=2
+  vs = f32[64,1024]{1,0} get-tuple-element(loop), index=3
+  ROOT sums = f32[64]{0} fusion(us, vs), kind=kInput, calls=energy
+}
+"""
+
+
+def test_stacks_that_one_reduction_reads_are_one_cause() -> None:
+    """The energy of two velocities is one edit, whatever lines compute them."""
+    (finding,) = lint.run(hlo.parse(_TWO), lint.Config(**{**support.SAY_ALL, "select": ("M115",)}))
+    assert finding.places == 2
+    assert finding.bytes == 2 * 64 * 4096
+
+
 _DELAYS = """HloModule delays, is_scheduled=true
 
 sum {

@@ -43,8 +43,8 @@ def _search(gather: Instruction, context: Context) -> Report:
     rounds = context.prices.trips(loop) if loop is not None else 1
     return Report(
         gather,
-        f"searchsorted finds {count:,} values by binary search: {rounds} iterations that each gather {count:,} single elements, "
-        "which is slow on TPU",
+        f"searchsorted finds {count:,} values by binary search: {rounds} iterations that each gather {count:,} single "
+        "elements, which is slow on TPU",
         "pass method='sort' to jnp.searchsorted, which sorts both arrays together, or method='compare_all' if one of them is "
         "short",
         seconds=_reading([gather], context),
@@ -56,11 +56,11 @@ def _together(gathers: list[Instruction], context: Context) -> Report:
     first, count = gathers[0], elements_of(gathers[0].shape)
     return Report(
         first,
-        f"{len(gathers)} arrays are gathered at the same {pluralize(count, 'index', 'indices')}, element by element, which is "
-        "slow on TPU",
-        "keep them side by side in the last dimension and gather rows: x[i, j] of an array [h, w, c] instead of x[..., c][i, j] "
-        "for each c, as jax.vmap(map_coordinates, (-1, None), -1) does; rotate images by three shears, or resample rows and "
-        "columns by matmuls, without any gather",
+        f"{len(gathers)} arrays are gathered at the same {pluralize(count, 'index', 'indices')}, element by element, "
+        "which is slow on TPU",
+        "keep them side by side in the last dimension and gather rows: x[i, j] of an array [h, w, c] instead of "
+        "x[..., c][i, j] for each c, as jax.vmap(map_coordinates, (-1, None), -1) does; rotate images by three "
+        "shears, or resample rows and columns by matmuls, without any gather",
         seconds=_reading(gathers[1:], context),
         is_proved=False,
     )

@@ -121,6 +121,8 @@ def _spread_along(factor: Value) -> int | None:
 def _unscaled(factors: list[Value]) -> Value | None:
     """The factor that is a matrix where the other one is a scalar."""
     for factor, other in (factors, factors[::-1]):
-        if (one := source(factor, SAME).instruction).opcode == "broadcast" and not one.attributes.get("dimensions"):
+        if (one := source(factor, SAME).instruction).opcode == "broadcast" and not one.attributes.get(
+            "dimensions"
+        ):
             return other
     return None

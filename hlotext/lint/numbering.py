@@ -17,7 +17,7 @@ from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ElementType
-from hlotext.lint.rounds import Purity, Rounds, unmoved
+from hlotext.lint.rounds import Purity, Rounds
 from hlotext.lint.slots import before_loops
 from hlotext.lint.values import Value, fetched, is_entered, is_set_aside
 
@@ -112,7 +112,7 @@ class Numbers:
         return state
 
     def _initial(self, first: Instruction) -> int:
-        """The number of a value that a loop begins with: equal for equal computations, which compilers write once for each use."""
+        """The number of a value that a loop begins with: equal where it is computed alike, as compilers do for each use."""
         for one, operands in _operations_before(first):
             if one in self._before:
                 continue
@@ -121,7 +121,7 @@ class Numbers:
             elif is_entered(one):
                 number = self._fused(one, (one,), self._before, self._parts_before, Numbering(), {})
             elif (place := (one.operands[0], one.attributes.get("index"))) in self._parts_before:
-                number = self._parts_before[place]  # type: ignore[index]
+                number = self._parts_before[place]
             elif operands == one.operands:
                 number = self._plain(one, self._before)
             else:

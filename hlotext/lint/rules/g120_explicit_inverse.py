@@ -32,9 +32,7 @@ class ExplicitInverse(Rule):
         uses: dict[Instruction, list[tuple[Product, int]]] = {}
         for product in products(context):
             for side, made in enumerate(product.origins):
-                if not made.fusions and _solve_behind(
-                    made
-                ):  # no operand is the result of a triangular solve
+                if not made.fusions and _solve_behind(made):  # no operand is the result of a triangular solve
                     uses.setdefault(made.instruction, []).append((product, side))
         for inverse, found in uses.items():
             if (report := _report(inverse, found, context)) is not None:  # the inverse has other uses
@@ -111,5 +109,5 @@ def _solve_behind(value: Value) -> Instruction | None:
     is_solve = (
         one.opcode == "triangular-solve" or one.attributes.get("custom_call_target") in TRIANGULAR_SOLVES
     )
-    is_one = is_solve and len(one.operands) > 1 and value.instruction.shape is not None
-    return one if is_one and value.instruction.shape.is_array else None
+    shape = value.instruction.shape
+    return one if is_solve and len(one.operands) > 1 and shape is not None and shape.is_array else None

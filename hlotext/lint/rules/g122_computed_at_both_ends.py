@@ -151,7 +151,7 @@ def _report(
     if not seconds:
         return
     results = [twice[number].instruction for number in _unused(twice, numbers)]
-    dearest = max(seconds, key=seconds.__getitem__)
+    dearest = max(seconds, key=lambda one: (one.opcode not in _CHEAP, seconds[one]))
     carried = max(results, key=lambda one: (one.opcode not in _CHEAP, size_of(one.shape)), default=dearest)
     is_known = rounds.loop not in context.prices.rounds
     others = len(seconds) - 1

@@ -8,6 +8,7 @@ from hlotext.analysis import byte_text, total_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.values.shape import Shape
 from hlotext.lint.demand import Demand, fraction
 from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import size_of
@@ -92,11 +93,25 @@ def _partly_used(
         update,
         1 - part,
         f"only {100 * part:.2g}% of which is used",
-        f"{_CARRY if reads_earlier else ''}return only what is used: the last value from the loop state, every k-th from an "
-        "outer scan over an inner lax.fori_loop of k iterations",
+        f"{_CARRY if reads_earlier else ''}{_remedy(needed, update, shape)}",
         context,
         # An inner loop has steps of its own, which small ones would not repay.
         _stacking(rounds, slot, context) if part * context.prices.trips(rounds.loop) <= 1 else 0.0,
+    )
+
+
+def _remedy(needed: Demand, update: Instruction, whole: Shape | None) -> str:
+    """How to return only what is used: of few iterations, or of each slice a part."""
+    sizes = update.shape.dimensions if update.shape is not None else ()
+    along = [d for d, size in enumerate(whole.dimensions if whole is not None else ()) if size != sizes[d]]
+    if any(needed.parts[d] is not None for d in along):
+        return (
+            "return only what is used: the last value from the loop state, every k-th from an outer scan over an inner "
+            "lax.fori_loop of k iterations"
+        )
+    return (
+        "return only what is used of each slice: index it in the body (x[:k], jnp.diagonal(x)), not the stack after "
+        "the loop"
     )
 
 
@@ -131,6 +146,7 @@ def _summed(
         _stacking(rounds, slot, context)
         + context.prices.together(readers)
         - _adding(rounds, slot, made, context),
+        cause=f"reduced by {min(one.name for one in readers)}",
     )
 
 
@@ -177,6 +193,7 @@ def _report(
     remedy: str,
     context: Context,
     seconds: float,
+    cause: str = "",
 ) -> Report | None:
     """`seconds` is what the loop and its readers take less, 0 or less where that is uncertain."""
     if given_in(rounds.loop, slot) is None:
@@ -191,4 +208,5 @@ def _report(
         seconds=seconds if seconds > 0 else None,
         spares=dict.fromkeys(memory_of(rounds, slot), part),
         origin=update,
+        cause=cause,
     )

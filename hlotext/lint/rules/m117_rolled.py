@@ -19,6 +19,7 @@ from hlotext.lint.values import VIEWS, Value, consumers, fetched, source
 
 _CUTTING = traits.NAMES_VALUE | {"slice"}
 _JOINING = frozenset({"concatenate", "pad"})
+_PADDING = traits.CONVERSIONS | {"pad"}
 
 
 @attrs.define(eq=False)
@@ -33,6 +34,8 @@ class _Rolled:
     """Where they are joined: as many rolls."""
     dimensions: set[int] = attrs.field(factory=set)
     """Along which the array is rolled."""
+    is_fast: bool = True
+    """True if the array is in fast memory wherever it is cut."""
 
 
 class Rolled(Rule):
@@ -54,6 +57,7 @@ class Rolled(Rule):
                     rolled.readers[roll.reader].add(roll.part)
                     rolled.places.add(roll.place)
                     rolled.dimensions.add(roll.dimension)
+                    rolled.is_fast = rolled.is_fast and not any(map(_is_written, one.operands))
         together: dict[Instruction, int] = defaultdict(int)
         for array, rolled in found.items():
             for reader in rolled.readers:
@@ -72,10 +76,10 @@ def _report(
     writers = {rolled.parts[part] for part in written}
     runs, count = context.runs(next(iter(writers))), len(rolled.places)
     size, whole = sum(size_of(part.shape) for part in written), size_of(array.shape)
-    # What is padded along several dimensions is written once, to fast memory where that has room for all arrays of a reader
-    # and their padded copies.
+    # What is padded along several dimensions is written once, to fast memory where the array itself is there, or there is
+    # room for all arrays of a reader and their padded copies.
     fast = prices.chip.fast_memory_bytes or 0
-    is_fast = 2 * max(together[reader] for reader in readers) < fast
+    is_fast = rolled.is_fast or 2 * max(together[reader] for reader in readers) < fast
     padded = whole if len(rolled.dimensions) > 1 and not is_fast else 0
     seconds = math.fsum(context.prices.writing(part, writer) for part, writer in rolled.parts.items())
     seconds -= prices.reading(2 * padded * runs)
@@ -144,19 +148,21 @@ def _rolls(cut: Instruction) -> Iterator[_Roll]:
         if piece.shape is None or not piece.shape.is_array:
             continue
         for user, _ in consumers(Value(piece), VIEWS):
-            place = user.instruction
-            if (
-                place.opcode not in _JOINING
-                or not user.fusions
-                or (place.opcode == "pad" and len(place.users) != 1)
-            ):
+            place = _joining(user.instruction)
+            if place is None or not user.fusions:
                 continue
-            if place.opcode == "pad":
-                place = place.users[0]
             joined = concatenated(Value(place, user.fusions))
             array = _rolled(*joined) if joined is not None else None
             if joined is not None and array is not None:
                 yield _Roll(piece, array, user.writer, place, joined[1])
+
+
+def _joining(user: Instruction) -> Instruction | None:
+    """The operation that joins a part to another, which may be padded and converted before; None for other users."""
+    place = user
+    while place.opcode in _PADDING and len(place.users) == 1:
+        place = place.users[0]
+    return place if user.opcode in _JOINING and place.opcode not in _PADDING else None
 
 
 def _rolled(parts: list[Value], along: int) -> Instruction | None:
@@ -219,7 +225,18 @@ def _moved(value: Value, deepest: int) -> Instruction | None:
     ):
         arrays = {_moved(part, deepest - 1) for part in made.operands()}
         return arrays.pop() if len(arrays) == 1 else None
-    return one if not made.fusions else None
+    return _outside(value) if made.fusions else one
+
+
+def _outside(value: Value) -> Instruction | None:
+    """The array that a fusion is given, behind its parameter; None for what is computed inside."""
+    while value.fusions and value.instruction.opcode in VIEWS | {"parameter"}:
+        one = value.instruction
+        if one.opcode == "parameter":
+            value = Value(value.fusions[-1].operands[one.parameter_number or 0], value.fusions[:-1])
+        else:
+            value = value.operands()[0]
+    return None if value.fusions else _unfetched(value.instruction)
 
 
 _DEEPEST = 8
