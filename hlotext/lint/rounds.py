@@ -330,3 +330,12 @@ def communicates(instruction: Instruction) -> bool:
 def behind(value: Instruction) -> Value:
     """Returns the producer of a value, also inside fusions."""
     return entered(Value(value))
+
+
+def is_same_in_rounds(instruction: Instruction, context: Context) -> bool:
+    """True if an instruction of a loop body computes the same in every iteration of that loop."""
+    loop = context.loop_around(instruction.computation)
+    if loop is None or loop.attributes.get("body") is not instruction.computation:
+        return False
+    rounds = rounds_of(loop)
+    return rounds is not None and instruction in same_in_rounds(rounds, Purity()).whole

@@ -14,7 +14,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.lint.helpers import size_of
 from hlotext.lint.low_rank import of_sum
 from hlotext.lint.products import SAME, Product, concatenated, products
-from hlotext.lint.rounds import Purity, parts_of, rounds_of, same_in_rounds
+from hlotext.lint.rounds import is_same_in_rounds, parts_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.selectors import selector, written
 from hlotext.lint.values import Value, consumers, formula, source
@@ -66,7 +66,7 @@ def _are_only_uses(inner: Product, outers: list[_Use]) -> bool:
 
 def _report(inner: Product, outers: list[_Use], context: Context) -> Report | None:
     """(A B) C is A (B C): A of m x k, B of k x n, C of n x p; of C (A B) the same, turned. For each product with C."""
-    if _is_same_in_every_round(inner, context) or any(map(selector, inner.operands)):
+    if is_same_in_rounds(inner.whole, context) or any(map(selector, inner.operands)):
         return None  # it is computed once and its rows are looked up, which is cheaper
     now, then = inner.rows * inner.summed * inner.columns, 0
     narrow = []
@@ -106,16 +106,6 @@ def _report(inner: Product, outers: list[_Use], context: Context) -> Report | No
         spares={inner.whole: 1.0},
         covers=frozenset(wholes),
     )
-
-
-def _is_same_in_every_round(inner: Product, context: Context) -> bool:
-    loop = context.loop_around(inner.whole.computation)
-    rounds = (
-        rounds_of(loop)
-        if loop is not None and loop.attributes.get("body") is inner.whole.computation
-        else None
-    )
-    return rounds is not None and inner.whole in same_in_rounds(rounds, Purity()).whole
 
 
 def _is_split(outer: Product) -> bool:

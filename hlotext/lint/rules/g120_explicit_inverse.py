@@ -11,6 +11,7 @@ from hlotext.cost.custom_calls import TRIANGULAR_SOLVES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.low_rank import rank_of
 from hlotext.lint.products import SAME, Product, products
+from hlotext.lint.rounds import is_same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.selectors import selector, writers
 from hlotext.lint.values import VIEWS, Value, consumers, source
@@ -42,6 +43,10 @@ class ExplicitInverse(Rule):
 def _report(inverse: Instruction, uses: list[tuple[Product, int]], context: Context) -> Report | None:
     chain = _solves(Value(inverse))
     if chain is None or inverse.shape is None or inverse.is_root or not _is_identity(chain.right):
+        return None
+    if is_same_in_rounds(
+        inverse, context
+    ):  # computed once before the loop it is cheaper than a solve in each iteration
         return None
     readers = {user.instruction for user, _ in consumers(Value(inverse), SAME | VIEWS)}
     if readers != {product.dot for product, _ in uses}:

@@ -34,8 +34,6 @@ class _Rolled:
     """Where they are joined: as many rolls."""
     dimensions: set[int] = attrs.field(factory=set)
     """Along which the array is rolled."""
-    is_fast: bool = True
-    """True if the array is in fast memory wherever it is cut."""
 
 
 class Rolled(Rule):
@@ -57,7 +55,6 @@ class Rolled(Rule):
                     rolled.readers[roll.reader].add(roll.part)
                     rolled.places.add(roll.place)
                     rolled.dimensions.add(roll.dimension)
-                    rolled.is_fast = rolled.is_fast and not any(map(_is_written, one.operands))
         together: dict[Instruction, int] = defaultdict(int)
         for array, rolled in found.items():
             for reader in rolled.readers:
@@ -76,11 +73,11 @@ def _report(
     writers = {rolled.parts[part] for part in written}
     runs, count = context.runs(next(iter(writers))), len(rolled.places)
     size, whole = sum(size_of(part.shape) for part in written), size_of(array.shape)
-    # What is padded along several dimensions is written once, to fast memory where the array itself is there, or there is
-    # room for all arrays of a reader and their padded copies.
+    # What is padded along several dimensions is written once, to fast memory where that has room for all arrays of a reader
+    # and their padded copies. Of a single shift along each dimension, each is padded for itself where it is read.
     fast = prices.chip.fast_memory_bytes or 0
-    is_fast = rolled.is_fast or 2 * max(together[reader] for reader in readers) < fast
-    padded = whole if len(rolled.dimensions) > 1 and not is_fast else 0
+    is_fast = 2 * max(together[reader] for reader in readers) < fast
+    padded = whole if 1 < len(rolled.dimensions) < count and not is_fast else 0
     seconds = math.fsum(context.prices.writing(part, writer) for part, writer in rolled.parts.items())
     seconds -= prices.reading(2 * padded * runs)
     for reader, parts in readers.items():
