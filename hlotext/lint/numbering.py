@@ -24,7 +24,7 @@ from hlotext.lint.values import Value, fetched, is_entered, is_set_aside
 _LEFT_OUT = traits.PROVENANCE | traits.CONTROL | {"backend_config", "frontend_attributes", "original_value"}
 _PASSING = traits.KEEPS_ELEMENTS | {"opt-barrier"}
 _MOVING = _PASSING | traits.COPY_HALVES
-_COUNTED = frozenset({"constant", "iota"})
+_COUNTED = traits.SOURCES - {"parameter"}
 _STATES = traits.CONTROL_FLOW | {"parameter"}
 _MOST_BEFORE = 100
 """Operations before a loop that are looked at to tell whether two of its initial values are equal."""
