@@ -390,7 +390,20 @@ def test_a_baseline_survives_renaming(path: Path) -> None:
     """The same program under other names and without metadata has nothing new."""
     config = lint.Config(
         extend_select=tuple("CDKLMS"),
-        ignore=("C105", "C107", "G110", "G116", "G118", "G122", "M105", "M107", "M108", "M111", "M113", "S105"),
+        ignore=(
+            "C105",
+            "C107",
+            "G110",
+            "G116",
+            "G118",
+            "G122",
+            "M105",
+            "M107",
+            "M108",
+            "M111",
+            "M113",
+            "S105",
+        ),
         **support.SAY_ALL,
     )
     module = hlo.load(path)
