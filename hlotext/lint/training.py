@@ -47,6 +47,17 @@ def has_backward_pass(context: Context) -> bool:
     return _has_backward_pass(context.module)
 
 
+def is_inference(context: Context) -> bool:
+    """True if op_names show that no gradients are computed; False if the module has no op_names that could tell."""
+    return not has_backward_pass(context) and _has_op_names(context.module)
+
+
+@fact
+def _has_op_names(module: Module) -> bool:
+    metadata = (one.metadata for one in census(module).instructions)
+    return any(one is not None and one.op_name for one in metadata)
+
+
 @fact
 def _has_backward_pass(module: Module) -> bool:
     return any(map(is_backward, census(module).instructions))

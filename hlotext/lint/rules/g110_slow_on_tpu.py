@@ -21,7 +21,7 @@ class SlowOnTpu(Rule):
     severity = Severity.NOTE
     backends = frozenset({Backend.TPU})
     opcodes = frozenset({"scatter", "sort"})
-    needs_any = frozenset({"gather", "scatter", "sort"})
+    needs_any = opcodes | {"gather"}
 
     min_elements: ClassVar[int] = 1 << 18
     """Updates of a scatter, rows counting once, or of the sorted dimension, from which on it is worth a finding."""

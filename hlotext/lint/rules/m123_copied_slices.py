@@ -11,7 +11,7 @@ from hlotext.ir.tables import traits
 from hlotext.lint.helpers import is_product_call, size_of
 from hlotext.lint.rounds import Rounds, parts_of, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.training import has_backward_pass
+from hlotext.lint.training import is_inference
 from hlotext.lint.values import VIEWS, Value, consumers, elements_of
 from hlotext.lint.wording import every_round
 
@@ -33,7 +33,7 @@ class CopiedSlices(Rule):
     backends = frozenset({Backend.GPU})
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        is_training = has_backward_pass(context)
+        is_training = not is_inference(context)
         least = (_LEAST_OF_TRAINING if is_training else _LEAST_SHARE) * context.prices.step
         for rounds in stepped_rounds(context):
             count = context.prices.trips(rounds.loop)
