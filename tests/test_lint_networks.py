@@ -7,6 +7,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import lint
+from hlotext.analysis import Backend
 from tests import support
 
 GROUPED = """HloModule grouped, is_scheduled=true
@@ -174,3 +175,50 @@ def test_weights_that_are_fetched_in_parts_are_still_only_narrowed() -> None:
         "rhs_contracting_dims={0}\n  ROOT z = f32[2048,2048]{1,0:T(8,128)} negate(whole)\n",
     )
     assert not lint.run(hlo.parse(other), config)
+
+
+CACHES = """HloModule caches, is_scheduled=true
+
+TURNS
+ENTRY main {
+LAYERS
+  ROOT all = (OUT) tuple(NAMES)
+}
+"""
+_TURN = """turn{n} {{
+  p = bf16[16,512,8,128]{{3,2,1,0}} parameter(0)
+  ROOT t = bf16[16,8,128,512]{{3,2,1,0}} transpose(p), dimensions={{0,2,3,1}}
+}}
+"""
+_LAYER = """  cache{n} = bf16[16,512,8,128]{{3,2,1,0}} parameter({n})
+  row{n} = bf16[16,1,8,128]{{3,2,1,0}} parameter({row})
+  at{n} = s32[] constant(7)
+  zero{n} = s32[] constant(0)
+  updated{n} = bf16[16,512,8,128]{{3,2,1,0}} {update}
+  turned{n} = bf16[16,8,128,512]{{3,2,1,0}} fusion(updated{n}), kind=kInput, calls=turn{n}, metadata={{op_name="jit(f)/scatter"}}
+  o{n} = bf16[16,8,128,512]{{3,2,1,0}} negate(turned{n})
+"""
+_UPDATE = "dynamic-update-slice(cache{n}, row{n}, zero{n}, at{n}, zero{n}, /*index=5*/zero{n})"
+
+
+def _caches(update: str) -> hlo.Module:
+    layers = "".join(_LAYER.format(n=n, row=40 + n, update=update.format(n=n)) for n in range(40))
+    turns = "".join(_TURN.format(n=n) for n in range(40))
+    shapes = ", ".join(["bf16[16,8,128,512]{3,2,1,0}"] * 40)
+    names = ", ".join(f"o{n}" for n in range(40))
+    return hlo.parse(
+        CACHES.replace("TURNS", turns)
+        .replace("LAYERS", layers)
+        .replace("OUT", shapes)
+        .replace("NAMES", names)
+    )
+
+
+def test_caches_that_each_layer_transposes_are_one_finding() -> None:
+    """A part of each is written in place, and then all of it in another order: one of many layers copies little."""
+    config = lint.Config(select=("L103",), profile=Backend.GPU, **support.SAY_ALL)
+    (finding,) = lint.run(_caches(_UPDATE), config)
+    assert finding.places == 40
+    assert "(batch, heads, positions, size)" in finding.help
+    # What is computed in full can be computed in any order where it is made: that is for the compiler to say.
+    assert not lint.run(_caches("exponential(cache{n})"), config)

@@ -63,7 +63,7 @@ class ParameterRelayout(Rule):
                 if _stored(instruction, moved) > most * size_of(moved.shape):
                     continue
                 if not _is_overwritten(instruction):
-                    together[_operation(instruction)].append((instruction, moved))
+                    together[operation_key(instruction)].append((instruction, moved))
         returned = moved_back(context) if together else {}
         for group in together.values():
             # What the same line does to smaller arguments has the same cause.
@@ -118,7 +118,7 @@ def _is_descending(moved: Instruction) -> bool:
     return array is None or array.layout is None or array.layout.minor_to_major == descending(array.rank)
 
 
-def _operation(instruction: Instruction) -> str:
+def operation_key(instruction: Instruction) -> str:
     """Key of one Python line's effect on several arguments: its location, else op_name without numbers, else name."""
     frame = responsible_frame(instruction)
     if frame is not None:
