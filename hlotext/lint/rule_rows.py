@@ -185,7 +185,6 @@ RULE_ROWS: dict[str, RuleRow] = {
         needs=(
             RuleNeeds(needs_optimized=True, backends="gpu"),
             RuleNeeds(needs_optimized=True),
-            RuleNeeds(needs_optimized=True, needs_any="copy copy-start"),
         ),
     ),
     "M101": RuleRow("m101_donated_not_aliased", "DonatedNotAliased", needs=(RuleNeeds(needs_schedule=True),)),
