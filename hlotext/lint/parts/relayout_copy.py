@@ -99,7 +99,11 @@ def _report(instruction: Instruction, context: Context) -> Report:
         instruction,
         f"a copy writes {byte_text(size)}{times(runs)} only to change the layout{orders}",
         "make producer and consumer agree on one dimension order"
-        + (", as a cache of (batch, heads, positions, size) does" if instruction.opcode == "fusion" else ""),
+        + (
+            ", such as (batch, heads, positions, size) for a cache of keys or values"
+            if instruction.opcode == "fusion"
+            else ""
+        ),
         moved_bytes(instruction, instruction.operands[0]) * runs,
     )
 
