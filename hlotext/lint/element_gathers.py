@@ -49,6 +49,7 @@ def _search(gather: Instruction, context: Context) -> Report:
         "short",
         seconds=_reading([gather], context),
         is_proved=False,
+        is_at_most=True,  # the repair's own reads and its padding to lanes are not known
     )
 
 
@@ -63,6 +64,7 @@ def _together(gathers: list[Instruction], context: Context) -> Report:
         "shears, or resample rows and columns by matmuls, without any gather",
         seconds=_reading(gathers[1:], context),
         is_proved=False,
+        is_at_most=True,  # the repair's own reads and its padding to lanes are not known
     )
 
 
