@@ -114,11 +114,13 @@ class Communication:
 
     @property
     def wire_bytes(self) -> int | None:
-        """Bytes that each device sends per execution with the ring algorithm, counted as NCCL's bus bandwidth.
+        """Bytes that each device sends per execution with the ring algorithm, the count behind NCCL's bus bandwidth.
 
-        With n devices: (n-1)/n of the result for all-gather, (n-1)/n of the operands for reduce-scatter and all-to-all,
-        twice that for all-reduce; all of the operands for permutes, broadcasts and sends, on a device that sends.
-        This is an upper bound for ragged-all-to-all. None if the formula needs n and n is unknown.
+        With n devices in a group: (n-1)/n of the result for all-gather, (n-1)/n of the operands for reduce-scatter and
+        all-to-all, twice that for all-reduce; all of the operands for permutes, broadcasts and sends, on a device that
+        sends; 0 for receives. Of groups of different sizes the largest counts, and for ragged-all-to-all this is an upper
+        bound. Between slices of TPUs (`Interconnect.DCN`) n is the number of slices. None if the formula needs n and n is
+        unknown.
         """
         return self.wire_bytes_by("ring")
 

@@ -147,7 +147,7 @@ def written_bytes(instruction: Instruction) -> int:
 def shown_bytes(instruction: Instruction) -> int:
     """Returns the bytes to show next to an operation: `written_bytes`, or if it writes nothing, those of its result.
 
-    For an asynchronous start, whose result also contains its operand, the operand is not counted.
+    Of a result that also contains the operand, as of `copy-start`, only what is written counts.
     """
     return written_bytes(instruction) or total_of(instruction.shape).allocated_bytes
 

@@ -144,9 +144,13 @@ class OverlapChange:
 
 
 def overlaps(accounting: PassDiff) -> tuple[OverlapChange, ...]:
-    """Returns, for each asynchronous start, the number of operations until its done, before and after a pass.
+    """Returns, for each asynchronous start, how many operations run until its done, before and after a pass.
 
-    `accounting` pairs the operations before and after the pass. The number before is None for a new start.
+    Operations that take no time (tuples, bitcasts and the like) and other starts and dones do not count. Starts without a
+    done in the same computation are left out, as are bodies of fusions. The number before is None for a new start.
+
+    Args:
+        accounting: The operations before and after the pass, paired.
     """
     old_between = dict(_between(accounting.before))
     found = []

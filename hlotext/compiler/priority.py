@@ -85,11 +85,15 @@ def read_steps(log: str) -> tuple[LogEntry, ...]:
 
 
 def priority_fusion(module: Module, log: str) -> Outcome:
-    """Applies the fusions recorded in a log of GPU's priority fusion, with XLA's reasons and times.
+    """Replays the fusions recorded in a log of GPU's priority fusion.
 
-    A step that does not fit the module (no such instruction, or the producer is not an operand of the consumer) is
-    skipped, with a decision that says so; hence no step can create a cycle. The log has neither fusion kinds nor Triton
-    tiles, so every fusion is `kLoop`. Raises `textproto.TextProtoError` if the log is invalid.
+    The decisions of the outcome have the reasons and times of the log. A step that does not fit the module (no such
+    instruction, or the producer is not an operand of the consumer) is skipped, with a decision that says so; hence no
+    step can create a cycle. As in XLA, scalar constants are fused afterwards, which the log does not record. The log has
+    neither fusion kinds nor Triton tiles: new fusions are `kLoop`, existing ones keep their kind.
+
+    Raises:
+        textproto.TextProtoError: The log is invalid.
     """
     expect_module(module)
     steps = read_steps(log)

@@ -177,8 +177,9 @@ def _largest_piece(shape: Shape, dimension: int) -> int:
 def xla_linear_index(shape: Shape, index: Sequence[int]) -> int:
     """Computes XLA's `LayoutUtil::LinearIndex`, which applies the first tile only, and no tile for rank 1.
 
-    Equals the element's position only for layouts with at most one tile (and rank other than 1); `linear_index` always
-    does. Raises LayoutError as `linear_index` does, and for a first tile with `*`.
+    This is the position of the element in memory if the layout has at most one tile and, at rank 1, if this tile has one
+    dimension; with other tiles it may not be (`linear_index` is). Raises LayoutError as `linear_index` does, and for a
+    first tile with `*`.
     """
     shape = array_of(shape)
     numbers = checked_index(shape, index)

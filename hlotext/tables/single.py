@@ -76,7 +76,7 @@ def passes(source: Source) -> Table:
 
 
 def thunks(source: Source) -> Table:
-    """Creates the table of predicted thunks, with a row per step of the runtime, for scheduled GPU and CPU modules.
+    """Creates the table of predicted thunks, with a row for each; empty unless for a scheduled GPU or CPU module.
 
     Accepts the same sources as `tables_of`, and raises the same errors.
     """

@@ -45,16 +45,16 @@ class Action:
     share: float
     """`Finding.share` in the module where it saves most."""
     module_time_share: float
-    """Fraction of that module's time."""
+    """`seconds` in the module where it saves most, as a fraction of that module's time."""
     module_peak_share: float
-    """Fraction of that module's peak."""
+    """The peak memory saved there, as a fraction of that module's peak."""
     basis: str
     """Chip and trip counts that the seconds are based on."""
     file: str
     line: int
     """Python line; 0 if unknown."""
     modules: tuple[str, ...]
-    """Indices of the modules, largest saving first."""
+    """Paths of the modules, largest saving first."""
     instruction: str
     """Name of the instruction in the first of these modules."""
 

@@ -81,9 +81,13 @@ class Source:
         return {}
 
     def line_behind(self, offset: int, number: int) -> tuple[int, int]:
-        """Returns the start and end offsets of the line `number` lines after the line at `offset`.
+        """Returns the start and end offsets of the line that is `number` lines after `offset`.
 
-        Leading blanks and the line ending are excluded. Lines are separated by LF; their starts are cached.
+        Leading spaces and the line ending are excluded. For `number` 0 this is the rest of the line, from `offset` on.
+        Lines are separated by LF; their starts are cached.
+
+        Raises:
+            IndexError: The text has fewer lines.
         """
         text = self.text
         starts = self._lines_behind.get(offset)
