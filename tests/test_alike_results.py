@@ -15,6 +15,16 @@ ADD = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32
 SUM = "f32[] reduce(y, zero), dimensions={0,1}, to_apply=add"
 
 
+OFFSET = """  id = u32[] partition-id()
+  table = u32[4] constant({{{}}})
+  found = u32[1] dynamic-slice(table, id), dynamic_slice_sizes={{1}}
+  offset = u32[] reshape(found)
+  other = f32[] convert(offset)
+"""
+"""The offset of a device's part, as the partitioner looks it up."""
+SHIFTED = SUM.replace("reduce(y, zero)", "reduce(y, other)")
+
+
 def program(loss: str = SUM, more: str = "", header: str = "num_partitions=4", last: str = "y") -> hlo.Module:
     """A training step in small: a product, its sum as the loss, and the product as a new weight."""
     return hlo.parse(f"""HloModule m, is_scheduled=true, {header}
@@ -47,7 +57,25 @@ def reduced(of: str, pairs: str) -> str:
         (program(), ((0, 1, 2, 3),)),
         (program(more=reduced("y", "{{0,1},{2,3}}"), last="s"), ((0, 2), (1, 3))),
         (program(more=reduced("y", "{{0,1,2,3}}"), last="s"), None),
-        (program(more="  id = u32[] partition-id()\n"), None),
+        (program(more="  id = u32[] partition-id()\n"), ((0, 1, 2, 3),)),
+        (
+            program(
+                more=OFFSET.format("0, 0, 512, 512") + reduced("y", "{{0,2},{1,3}}"), loss=SHIFTED, last="s"
+            ),
+            ((0, 1), (2, 3)),
+        ),
+        (
+            program(
+                more=OFFSET.format("0, 512, 0, 512") + reduced("y", "{{0,2},{1,3}}"), loss=SHIFTED, last="s"
+            ),
+            None,
+        ),
+        (
+            program(
+                more="  id = u32[] partition-id()\n  r = f32[] convert(id)\n", loss="f32[] multiply(k, r)"
+            ),
+            None,
+        ),
         (program(loss="f32[1] reshape(k)"), None),
         (program(loss=SUM + ', metadata={op_name="jit(f)/shard_map/reduce_sum"}'), None),
         (program(header="num_partitions=4, replica_count=2"), None),
@@ -57,6 +85,9 @@ def reduced(of: str, pairs: str) -> str:
         "none joined",
         "pairs joined",
         "all joined",
+        "has a number",
+        "its group's offset",
+        "its own offset",
         "asks",
         "no scalar",
         "by hand",

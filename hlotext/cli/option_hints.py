@@ -181,7 +181,8 @@ def missing_option(error: click.MissingParameter, option: click.Option) -> str:
     if ctx is None or "DIR" in value:
         return said
     words = noted_words(ctx)
-    given = split(ctx.command, words[len(ctx.command_path.split()) - 1 :]).positional
+    behind = words[words.index(ctx.info_name) + 1 :] if ctx.info_name in words else words
+    given = split(ctx.command, behind).positional
     loose = [word for word in given if not os.path.lexists(word)]
     if len(loose) == 1 and len(given) > 1:
         return f"{said}; did you mean {with_option(ctx, loose[0], option.opts[0])}?"

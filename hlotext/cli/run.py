@@ -70,10 +70,11 @@ def command(
     timeout: float,
     output_format: str,
 ) -> None:
-    """Execute a module of any stage and platform on jaxlib's CPU client (hlotext[jax]), in a child process.
+    """Execute a module of any stage, compiled for any platform, on jaxlib's CPU client (hlotext[jax]), in a child process.
 
-    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; several devices run as replicas,
-    and a program with shard_map runs on the devices of its mesh. Random arguments differ between devices unless
+    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; other custom calls are refused.
+    Several devices run as replicas, and a program with shard_map runs on the devices of its mesh. Random arguments differ
+    between devices unless
     shardings make them equal; --input goes to all devices, or has the devices as its first dimension. The results are
     those of the module, but its run time says nothing about other devices.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -156,7 +157,10 @@ def _facts(found: triage.Triage, chip: str) -> list[tuple[str, str]]:
         if one.is_chip_assumed:
             assumed[one.chip] = assumed.get(one.chip, 0) + 1
     if chip and (others := [one for one in found.modules if _is_other(one, chip)]):
-        what = f"{pluralize(len(others), 'module')} of {others[0].platform}"
+        counts = Counter(one.platform for one in others)
+        what = " and ".join(
+            f"{pluralize(n, 'module')} of {platform}" for platform, n in sorted(counts.items())
+        )
         facts.append(("chip", f"{chip} for {what}, so only a rough comparison"))
     if assumed:
         listed = ", ".join(f"{chip} for {count:,}" for chip, count in sorted(assumed.items()))
@@ -281,7 +285,7 @@ def _action_facts(action: triage.Action, chip: str) -> list[tuple[str, str]]:
 
 
 def _saved(action: triage.Action) -> str:
-    """What is saved in all modules, the peak in the fullest; shares of one module stand beside its name if there are more."""
+    """Savings in all modules, the peak in the fullest; shares of one module stand beside its name if there are more."""
     is_one = len(action.modules) == 1
     parts = []
     if action.seconds:
@@ -307,7 +311,7 @@ def _shares(own: float | None, total: str, of_all: float, whole: str) -> str:
 
 
 def _first_shares(action: triage.Action) -> str:
-    """What is saved of the module where it saves most."""
+    """The shares that an action saves of the module where it saves most."""
     shares = (
         f"{percent(share)} of its {total}"
         for share, total in ((action.module_time_share, "step"), (action.module_peak_share, "peak"))

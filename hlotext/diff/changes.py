@@ -103,7 +103,7 @@ class Change:
     def conversion(self) -> str:
         """The element types of an added or removed conversion, such as `f32 -> bf16`; empty for all others."""
         node = self.node
-        if self.kind == CHANGED or node is None or node.opcode != "convert" or not node.operands:
+        if self.kind not in (ADDED, REMOVED) or node is None or node.opcode != "convert" or not node.operands:
             return ""
         shapes = node.operands[0].shape, node.shape
         if any(shape is None or not shape.is_array for shape in shapes):

@@ -395,19 +395,16 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
     "Module": {
         "__enter__": "is no context manager: m = hlotext.load(path), and `with m.transaction():` around edits",
         "__iter__": "is not iterable; use module.instructions(), or module.computations",
-        "__call__": "is not callable; hlotext.interop.jax.run(module, *arrays) runs it",
         "__len__": "has no len(); use len(module.computations), or len(list(module.instructions()))",
         "__contains__": "has no `in`; use module.find(name) is not None",
         "__setitem__": "has no items to set; set a property of module.instruction(name)",
         "__delitem__": "has no items to delete; use module.instruction(name).erase(), or module.remove(computation)",
     },
     "Computation": {
-        "__call__": "is not callable: leave out the (), or use computation[name] for one of its instructions",
         "__setitem__": "has no items to set; use computation[name].replace_with(new)",
         "__delitem__": "has no items to delete; use computation[name].erase()",
     },
     "Instruction": {
-        "__call__": "is not callable: leave out the (), or use instruction.operands[number]",
         "__contains__": "has no `in`; use it with instruction.operands, or instruction.attributes",
         "__getitem__": "has no items; use instruction.operands[number], or instruction.attributes[name]",
         "__iter__": "is not iterable; use instruction.operands, or instruction.users",
@@ -420,7 +417,6 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
         "__sub__": "does no arithmetic; hlotext.rewrite.Builder.before(user).subtract(x, y) makes an instruction",
     },
     "Shape": {
-        "__call__": "is not callable: shape is a property, so leave out the ()",
         "__getitem__": "has no items; use shape.dimensions[number], or shape.tuple_shapes[number] of a tuple",
         "__iter__": "is not iterable; use shape.dimensions, or shape.tuple_shapes of a tuple",
         "__len__": "has no len(); use shape.rank, or len(shape.tuple_shapes) of a tuple",
@@ -436,7 +432,6 @@ UNSUPPORTED: Mapping[str, Mapping[str, str]] = {
     "Analysis": {"__getitem__": "has no items; use of(instruction), or by(key)"},
     "Assignment": {"__getitem__": "has no items; use allocations, values or peak()"},
     "Hlo": {
-        "__call__": "is not callable; use count(opcode), or instructions(opcode)",
         "__getitem__": "has no items; use instructions(opcode)[number], or module.instruction(name)",
         "__enter__": "is no context manager; use it as it is: found = hlo(compiled)",
         "__iter__": "is not iterable; use instructions(opcode), or module.instructions()",

@@ -70,7 +70,7 @@ def meant_in(package: str, name: str) -> str:
 
 
 def _listed(package: str, name: str) -> str:
-    """What the tables have to say of a name; empty if nothing."""
+    """The advice of the tables about a name; empty if there is none."""
     key = name.lower().replace("_", "")
     use = _MEANT.get(package.removeprefix(_OWN).removeprefix("."), {}).get(key)
     use = use or (_MAIN.get(package) if key in _VERBS else None)

@@ -110,7 +110,7 @@ def _forms(word: str) -> tuple[str, ...]:
 
 
 def _missing(kind: type, name: str) -> str:
-    """What is said of a name: the attribute that it is short for, the object that has it, or what finds its opcode."""
+    """The message about a name: the attribute that it is short for, the object that has it, or what finds its opcode."""
     title = next((one.__name__ for one in kind.__mro__ if one.__name__ in _WORDS), kind.__name__)
     meant = _abbreviated(kind, title, name) or _at_home(title, name)
     if not meant and (opcode := _OPCODES.get(name)) is not None:
@@ -145,13 +145,15 @@ _WAYS = {
     "Shape": {"Layout": "layout", "ElementType": "element_type"},
     "Literal": {"Shape": "shape", "ElementType": "shape.element_type"},
 }
-"""What leads from an object to those near it, the nearest first."""
+"""Expressions that lead from an object to those near it, the nearest first."""
 
 
 def _called(kind: type, name: str) -> str:
     """A member as it is written: a method with what it requires."""
-    member = getattr(kind, name, None)
-    if not callable(member):
+    member = inspect.getattr_static(
+        kind, name, None
+    )  # not asked of the class: a short name of a short name has no end
+    if not inspect.isfunction(member):
         return name
     parameters = list(inspect.signature(member).parameters.values())[1:]
     required = [
@@ -173,7 +175,7 @@ _BY_OPCODE = {
     "Computation": "[i for i in computation.instructions if i.opcode == {!r}]",
     "Instruction": "instruction.opcode == {!r}",
 }
-"""What finds the instructions of an opcode, by class."""
+"""Expressions that find the instructions of an opcode, by class."""
 
 
 def answer_for_opcodes(opcodes: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""What is wrong with TOML that does not parse, and what to write instead: the parser knows only where it stopped."""
+"""Reasons why TOML does not parse, and what to write instead: the parser knows only where it stopped."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.tile_assignment import MOST_DEVICES
-from hlotext.lint.equal import Equal, EqualPurity, new_values
+from hlotext.lint.equal import Equal, EqualPurity, is_of_group, new_values
 from hlotext.lint.loop_state import members
 from hlotext.lint.rule import Context
 
@@ -62,9 +62,7 @@ def alike_by_results(context: Context) -> AlikeWork | None:
         return None
     joined = _joined(joins.values(), count)
     if len(joined) > 1:
-        if len({len(one) for one in joined}) > 1 or not traits.DEVICE_IDS.isdisjoint(
-            context.census.by_opcode
-        ):
+        if len({len(one) for one in joined}) > 1:
             return None
         return _alike(context, tuple(zip(*joined, strict=True)), "", scalars, frozenset())
     # Collectives join all devices, but perhaps none along an axis of the mesh on the way to the result.
@@ -94,12 +92,12 @@ def _alike(
     scalars: Iterable[Instruction],
     crossing: Collection[Instruction],
 ) -> AlikeWork | None:
-    """What the devices of each group do alike, if they join on the way to a scalar in none but the crossing collectives."""
-    arguments = {one for scalar in scalars for one in _arguments(scalar, context.graph, crossing)}
+    """The work that the devices of each group do alike, if only the crossing collectives join them on the way to a scalar."""
+    arguments = {one for scalar in scalars for one in _arguments(scalar, context.graph, groups, crossing)}
     if not arguments:
         return None
     if crossing:
-        arguments = _with_gradients(arguments, context, crossing)
+        arguments = _with_gradients(arguments, context, groups, crossing)
     equal = Equal(context, groups, name, EqualPurity(), arguments)
     return AlikeWork(
         tuple(map(tuple, groups)),
@@ -110,7 +108,7 @@ def _alike(
 
 
 def _with_gradients(
-    arguments: set[Instruction], context: Context, crossing: Collection[Instruction]
+    arguments: set[Instruction], context: Context, groups: _Groups, crossing: Collection[Instruction]
 ) -> set[Instruction]:
     """With arguments that the new values of these depend on: what is whole on each device stays so, and equal."""
     updated, root = new_values(context), context.module.entry.root
@@ -119,7 +117,9 @@ def _with_gradients(
     known, pending = set(arguments), set(arguments)
     while pending:
         results = [root.operands[updated[one]] for one in pending if one in updated]
-        pending = {one for result in results for one in _arguments(result, context.graph, crossing)} - known
+        pending = {
+            one for result in results for one in _arguments(result, context.graph, groups, crossing)
+        } - known
         known |= pending
     return known
 
@@ -181,10 +181,10 @@ def _joined(joins: Iterable[_Groups], count: int) -> list[list[int]]:
 
 
 def _arguments(
-    scalar: Instruction, graph: CallGraph, crossing: Collection[Instruction]
+    scalar: Instruction, graph: CallGraph, groups: _Groups, crossing: Collection[Instruction]
 ) -> Iterable[Instruction]:
     """The arguments that a result depends on, but for what comes from these collectives; none if a part of it is written by
-    hand for each device, or depends on its number."""
+    hand for each device, or depends on its number in another way than all devices of its group."""
     entry = scalar.computation
     start: _Place = (scalar, None)
     pending, seen, found = [start], {start}, []
@@ -192,7 +192,7 @@ def _arguments(
         one, index = pending.pop()
         if one.metadata is not None and _BY_HAND in one.metadata.op_name.split("/"):
             return ()
-        if one in crossing:
+        if one in crossing or is_of_group(one, groups):
             continue
         if one.opcode in traits.DEVICE_IDS:
             return ()

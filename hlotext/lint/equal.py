@@ -29,6 +29,23 @@ _BY_ELEMENT = traits.TUPLES | traits.CONTROL_FLOW | {"parameter"}
 _MOST_ROUNDS = 20
 
 
+def is_of_group(one: Instruction, groups: Sequence[Sequence[int]]) -> bool:
+    """True if an instruction reads a table of one number per device, and all devices of a group find the same there.
+
+    The partitioner looks up the offset of a device's part so; devices along an axis that splits nothing have one offset.
+    """
+    if one.opcode != "dynamic-slice" or len(one.operands) != 2:
+        return False
+    table, device = one.operands
+    if table.opcode != "constant" or device.opcode != "partition-id" or table.literal is None:
+        return False
+    numbers = str(table.literal).strip("{} ").split(",")
+    return all(
+        len({numbers[device].strip() if device < len(numbers) else None for device in group}) == 1
+        for group in groups
+    )
+
+
 class EqualPurity(Purity):
     """Determines computations with equal results on devices with equal arguments: pure, and independent of device ids."""
 
@@ -96,7 +113,7 @@ class Equal:
             return False
         for operand in one.operands:
             if operand not in found:
-                return False
+                return opcode == "dynamic-slice" and is_of_group(one, self._groups)
         return opcode in _PURE or self._purity.is_pure(one)
 
     def _is_sent_equal(self, one: Communication) -> bool:

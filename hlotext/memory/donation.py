@@ -25,7 +25,7 @@ from hlotext.memory.values import Value
 
 @attrs.frozen
 class Donation:
-    """What the donation of some parameters changes."""
+    """Effects of donating some parameters."""
 
     aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]]
     notes: Sequence[str]

@@ -107,7 +107,7 @@ def mistaken_metadata(reporter: Reporter, metadata: Metadata, place: int) -> Non
 
 
 def computation_to_define(instruction: Instruction, name: str) -> str:
-    """What to write for a computation that is not defined, where its name is that of an operation on two scalars."""
+    """Returns the text of a computation that is not defined, where its name is that of an operation on two scalars."""
     row = opcodes.opcode(name)
     operand = instruction._operands[0] if instruction._operands else None
     shape = operand.shape if operand is not None else None

@@ -84,7 +84,7 @@ class _Chain:
     solves: list[Instruction]
     """Triangular solves, each for the result of the next one."""
     right: Value
-    """What the last one solves for."""
+    """The right-hand side of the last one."""
 
 
 def _solves(value: Value) -> _Chain | None:

@@ -101,7 +101,7 @@ def _partly_used(
 
 
 def _remedy(needed: Demand, update: Instruction, whole: Shape | None) -> str:
-    """How to return only what is used: of few iterations, or of each slice a part."""
+    """Advice to return only what is used: of few iterations, or of each slice a part."""
     sizes = update.shape.dimensions if update.shape is not None else ()
     along = [d for d, size in enumerate(whole.dimensions if whole is not None else ()) if size != sizes[d]]
     if any(needed.parts[d] is not None for d in along):

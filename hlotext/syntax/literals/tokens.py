@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _FORM_OF_RANK = {1: "{1, 2}", 2: "{{1, 2}, {3, 4}}", 3: "{{{1, 2}}, {{3, 4}}}"}
-"""How arrays are written, by rank."""
+"""The form of an array, by rank."""
 _WORDS = ("LITERAL_WORD", "LITERAL_NUMBER", "DOTS", "LBRACE", "RBRACE", "LPAREN", "RPAREN", "COMMA")
 
 

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.source import Source
-from hlotext.ir.spelling import did_you_mean, text_or_path
+from hlotext.ir.spelling import nearest, suggestion, text_or_path
 from hlotext.syntax.source.limits import MAX_SOURCE
 
 
@@ -181,7 +181,8 @@ def missing(path: str) -> InputError:
         with os.scandir(folder or ".") as found:
             names = [one.name for one in itertools.islice(found, _MOST_NAMES)]
         whole = sorted(one for one in names if one.startswith(f"{name}."))  # without what it ends in
-        meant = did_you_mean(whole[0] if len(whole) == 1 else name, names)
+        near = nearest(whole[0] if len(whole) == 1 else name, names)
+        meant = suggestion(os.path.join(folder, one) for one in near)
     except (OSError, ValueError):
         meant = ""
     return InputError(f"{path} does not exist" + (f"; {meant}" if meant else ""))
