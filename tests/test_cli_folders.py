@@ -169,4 +169,4 @@ def test_a_mistyped_path_is_answered_with_the_nearest_name(command: str, tmp_pat
     given = [str(tmp_path / "compild.txt")] * (2 if command == "diff" else 1)
     result = run(*command.split(), *given)
     assert result.exit_code == 2
-    assert "compild.txt does not exist; did you mean `compiled.txt`?" in result.stderr
+    assert f"compild.txt does not exist; did you mean `{tmp_path / 'compiled.txt'}`?" in result.stderr

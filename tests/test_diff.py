@@ -204,6 +204,7 @@ def test_conversions_are_one_group_for_each_pair_of_types() -> None:
 
 def test_what_a_proto_has_no_field_for_is_no_change(tmp_path: Path) -> None:
     """XLA keeps it in the config, which the protos of a dump lack; where a proto has it, it is compared."""
+    pytest.importorskip("google.protobuf")
     text = SMALL.replace(
         "HloModule m",
         "HloModule m, allow_spmd_sharding_propagation_to_parameters={true,true}, replica_count=2, num_partitions=4",

@@ -150,10 +150,12 @@ _WAYS = {
 
 def _called(kind: type, name: str) -> str:
     """A member as it is written: a method with what it requires."""
-    member = inspect.getattr_static(
-        kind, name, None
-    )  # not asked of the class: a short name of a short name has no end
-    if not inspect.isfunction(member):
+    if isinstance(
+        inspect.getattr_static(kind, name, None), ShortName
+    ):  # it would be asked for its own name without end
+        return name
+    member = getattr(kind, name, None)
+    if not callable(member):
         return name
     parameters = list(inspect.signature(member).parameters.values())[1:]
     required = [
