@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import click
 
 import hlotext as hlo
 from hlotext import bugreport, messages
+from hlotext.cli.command_line import refuse_overwriting
 from hlotext.cli.common import (
     NotFound,
     Unreadable,
@@ -82,8 +82,9 @@ def command(
     Exit status: 0 written, 1 COMMAND does not fail, or not with the anonymized module, 2 usage error or unreadable
     input.
     """
-    if os.path.exists(target) and os.path.exists(path) and os.path.samefile(path, target):
-        raise click.UsageError(f"-o {target} would overwrite the input; name another file")
+    refuse_overwriting(
+        "-o", str(target), [path]
+    )  # without `--` the options of COMMAND may be taken for its own
     refuse_missing(map(str, include))
     try:
         found = bugreport.make(

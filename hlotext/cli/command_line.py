@@ -138,6 +138,11 @@ def _refuse_output(ctx: click.Context, option: str, path: str, inputs: Sequence[
         )
     if not os.access(folder, os.W_OK):
         ctx.fail(f"{path}: cannot write: Permission denied in the folder {folder}")
+    refuse_overwriting(option, path, inputs)
+
+
+def refuse_overwriting(option: str, path: str, inputs: Sequence[str]) -> None:
+    """Refuses a file to write that is read. Raises UsageError."""
     for one in inputs:
         if os.path.isfile(one) and os.path.exists(path) and os.path.samefile(one, path):
-            ctx.fail(f"{option} {path} would overwrite the input; name another file")
+            raise click.UsageError(f"{option} {path} would overwrite the input; name another file")

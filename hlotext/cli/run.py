@@ -74,9 +74,8 @@ def command(
 
     Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; other custom calls are refused.
     Several devices run as replicas, and a program with shard_map runs on the devices of its mesh. Random arguments differ
-    between devices unless
-    shardings make them equal; --input goes to all devices, or has the devices as its first dimension. The results are
-    those of the module, but its run time says nothing about other devices.
+    between devices unless shardings make them equal; --input goes to all devices, or has the devices as its first
+    dimension. The results are those of the module, but its run time says nothing about other devices.
 
     \b
     Examples:

@@ -113,10 +113,6 @@ def command(
         raise click.UsageError(
             f"-o {dataset}: a dataset is a folder, with one of Parquet files for each table; use `-o {stem}`{use}"
         )
-        raise click.UsageError(
-            f"-o {dataset}: a dataset is a folder with a folder of Parquet files for each table; write `-o {stem}`"
-            + (f", or {use}" if use else "")
-        )
     for place in (dataset, os.path.dirname(dataset)):
         if os.path.exists(place) and not os.path.isdir(place):
             raise click.UsageError(f"{place} is a file; -o needs a folder")

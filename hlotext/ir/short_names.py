@@ -150,9 +150,8 @@ _WAYS = {
 
 def _called(kind: type, name: str) -> str:
     """A member as it is written: a method with what it requires."""
-    if isinstance(
-        inspect.getattr_static(kind, name, None), ShortName
-    ):  # it would be asked for its own name without end
+    # A short name would be asked for its own name without end.
+    if isinstance(inspect.getattr_static(kind, name, None), ShortName):
         return name
     member = getattr(kind, name, None)
     if not callable(member):

@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 _PLACE = re.compile(r" \(at line (\d+), column \d+\)")
-_BARE = re.compile(r"\s*([\w.\-]+)\s*=\s*([A-Za-z_][\w.\-/*]*)\s*(?:#.*)?")
+_WORD = re.compile(r"[A-Za-z_][\w.\-/*]*")
+_BARE = re.compile(rf"\s*([\w.\-]+)\s*=\s*({_WORD.pattern})\s*(?:#.*)?")
 _LIST = re.compile(r"\s*([\w.\-]+)\s*=\s*\[([\w.\-, \t*/]*)\]?\s*(?:#.*)?")
 _COLON = re.compile(r"\s*([\w.\-]+)\s*:\s*(\S.*)")
 _PYTHON = {"True": "true", "False": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}
@@ -46,7 +47,7 @@ def _use(line: str) -> str:
 
 
 def _is_word(value: str) -> bool:
-    return re.fullmatch(r"[A-Za-z_][\w.\-/*]*", value) is not None
+    return _WORD.fullmatch(value) is not None
 
 
 def _value(word: str) -> str:

@@ -9,7 +9,7 @@ from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import fusions_around
 from hlotext.lint.rule import Context, Report
-from hlotext.lint.values import VIEWS, Value, elements_of, entered, fetched, source
+from hlotext.lint.values import VIEWS, Value, elements_of, entered, source, unfetched
 
 _LEAST_READ = 32
 """Bytes that memory reads at least, however few of them are asked for."""
@@ -95,9 +95,7 @@ def _indices_of(gather: Instruction, context: Context) -> tuple[Instruction, ...
 
 def _outside(value: Value) -> Instruction:
     """The array behind views, and behind the TPU compiler's fetching it into fast memory."""
-    one = source(value, VIEWS).instruction if not value.fusions else entered(value).instruction
-    array = fetched(one)
-    return one if array is None else source(Value(array), VIEWS).instruction
+    return unfetched((entered(value) if value.fusions else source(value, VIEWS)).instruction)
 
 
 def _dimensions(array: Instruction) -> tuple[int, ...]:

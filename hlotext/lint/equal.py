@@ -39,9 +39,11 @@ def is_of_group(one: Instruction, groups: Sequence[Sequence[int]]) -> bool:
     table, device = one.operands
     if table.opcode != "constant" or device.opcode != "partition-id" or table.literal is None:
         return False
-    numbers = str(table.literal).strip("{} ").split(",")
+    numbers = table.literal.known_array
+    if numbers is None or numbers.ndim != 1:
+        return False
     return all(
-        len({numbers[device].strip() if device < len(numbers) else None for device in group}) == 1
+        len({int(numbers[device]) if device < len(numbers) else None for device in group}) == 1
         for group in groups
     )
 

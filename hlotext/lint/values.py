@@ -44,6 +44,12 @@ def _formula(value: Value, left: list[int]) -> str:
     return f"{one.opcode}{said}({', '.join(_formula(operand, left) for operand in value.operands())})"
 
 
+def unfetched(one: Instruction) -> Instruction:
+    """Returns the array itself, behind views, where the compiler fetches it into fast memory; any other array unchanged."""
+    array = fetched(one)
+    return one if array is None else source(Value(array), VIEWS).instruction
+
+
 def elements_of(shape: Shape | None) -> int:
     """Returns the number of elements of an array; 0 for tuples, tokens and unknown shapes."""
     return (shape.element_count or 0) if shape is not None and shape.is_array else 0

@@ -119,8 +119,13 @@ def opcode_suggested(word: str) -> str:
 
 def word_meant(word: str, known: Collection[str]) -> str:
     """Returns a suggestion for a word that an attribute does not take, by its name elsewhere or by spelling; may be empty."""
-    other = _BY_OTHER_WORD.get(word.upper().replace("-", "_"), "")
+    other = word_elsewhere(word)
     return suggestion([other]) if other in known else did_you_mean(word, known)
+
+
+def word_elsewhere(word: str) -> str:
+    """Returns the word of an attribute that has another name elsewhere, such as `LT` for `<`; empty if there is none."""
+    return _BY_OTHER_WORD.get(word.upper().replace("-", "_"), "")
 
 
 def attribute_meant(word: str, known: Collection[str]) -> str:

@@ -15,7 +15,7 @@ from hlotext.lint.alike_fusions import Alike, alike
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.products import COMBINES_PADS, concatenated
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import VIEWS, Value, consumers, fetched, source
+from hlotext.lint.values import VIEWS, Value, consumers, source, unfetched
 
 _CUTTING = traits.NAMES_VALUE | {"slice"}
 _JOINING = frozenset({"concatenate", "pad"})
@@ -82,7 +82,7 @@ def _report(
     seconds -= prices.reading(2 * padded * runs)
     for reader, parts in readers.items():
         # Without the parts a reader takes the padded array, else the array itself.
-        kept = padded or (0 if array in map(_unfetched, reader.operands) else whole)
+        kept = padded or (0 if array in map(unfetched, reader.operands) else whole)
         read = sum(size_of(part.shape) for part in parts if _is_written(part))
         seconds += _reading(reader, read - kept, whole / together[reader], context)
     return Report(
@@ -130,12 +130,6 @@ def _cuts(one: Instruction, bodies: Alike) -> bool:
         return False
     opcodes = bodies.opcodes(one)
     return "slice" in opcodes and opcodes <= _CUTTING | _JOINING | COMBINES_PADS
-
-
-def _unfetched(one: Instruction) -> Instruction:
-    """The array itself, where the compiler fetches it into fast memory."""
-    array = fetched(one)
-    return one if array is None else source(Value(array), VIEWS).instruction
 
 
 def _rolls(cut: Instruction) -> Iterator[_Roll]:
@@ -211,7 +205,7 @@ def _moved(value: Value, deepest: int) -> Instruction | None:
     several, or computed."""
     made = source(value, VIEWS)
     one = made.instruction
-    if (array := _unfetched(one)) is not one or deepest == 0:
+    if (array := unfetched(one)) is not one or deepest == 0:
         return array
     if one.opcode in ("slice", "pad"):
         return _moved(made.operands()[0], deepest - 1)
@@ -233,7 +227,7 @@ def _outside(value: Value) -> Instruction | None:
             value = Value(value.fusions[-1].operands[one.parameter_number or 0], value.fusions[:-1])
         else:
             value = value.operands()[0]
-    return None if value.fusions else _unfetched(value.instruction)
+    return None if value.fusions else unfetched(value.instruction)
 
 
 _DEEPEST = 8

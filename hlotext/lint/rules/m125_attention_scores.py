@@ -78,17 +78,25 @@ class AttentionScores(Rule):
                 continue
             frame = responsible_frame(same[0].dot)
             places.setdefault((frame.file, frame.line) if frame is not None else form, {})[form] = same
+        shapes = [one.shape for one in context.census.by_opcode.get("exponential", ())]
+        readers = [operand.instruction.shape for product in products(context) for operand in product.operands]
         for together in places.values():
-            scores = _scores(together, context)
+            scores = _scores(together, shapes, readers)
             if scores is None:  # no softmax of its results is multiplied by values
                 continue
             yield from _report(scores, context)
 
 
-def _scores(found: dict[_Form, list[Product]], context: Context) -> _Scores | None:
-    """Those of matmuls whose results go through a softmax and are multiplied by values."""
-    shapes = [one.shape for one in context.census.by_opcode.get("exponential", ())]
-    readers = [operand.instruction.shape for product in products(context) for operand in product.operands]
+def _scores(
+    found: dict[_Form, list[Product]], shapes: list[Shape | None], readers: list[Shape | None]
+) -> _Scores | None:
+    """Those of matmuls whose results go through a softmax and are multiplied by values.
+
+    Args:
+        found: The matmuls of one place of the program.
+        shapes: Those of all exponentials.
+        readers: Those of all operands of matmuls.
+    """
     largest, forms = None, list[_Form]()
     for form, same in found.items():
         spelled = [form, *filter(None, {_ungrouped(form, shape) for shape in shapes})]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from hlotext.ir.spelling import slip_of
 from hlotext.ir.tables import opcodes
-from hlotext.ir.tables.other_names import opcode_meant
+from hlotext.ir.tables.other_names import opcode_meant, word_elsewhere
 from hlotext.ir.values.types import shape_meant
 from hlotext.syntax.hints.parse_failure import Mistake, ParseFailure
 from hlotext.syntax.language.boundaries import begins_line
@@ -49,12 +49,11 @@ def _comparison(place: ParseFailure) -> Mistake | None:
         sign = _COMPARISON.match(place.text, offset, place.limit)
         if sign is not None and place.text.endswith("direction=", 0, offset):
             return Mistake(
-                f"unexpected `{sign[0][0]}`", offset, offset + 1, f"write `{_DIRECTIONS[sign[0]]}`"
+                f"unexpected `{sign[0][0]}`", offset, offset + 1, f"write `{word_elsewhere(sign[0])}`"
             )
     return None
 
 
-_DIRECTIONS = {"<": "LT", "<=": "LE", ">": "GT", ">=": "GE", "==": "EQ", "!=": "NE"}
 _COMPARISON = re.compile("[<>=!]=|[<>]")
 
 
