@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hlotext as hlo
-from hlotext import cost
+from hlotext import analysis, cost
 from hlotext.analysis import Backend, chips, parse_mesh
 from hlotext.cost import Bound
 from tests.cli_support import run, run_json
@@ -199,6 +199,32 @@ def test_loops_take_as_long_as_they_run() -> None:
     runs = {one.instruction.name: one.runs for one in found.instructions}
     assert runs == {"s": 1, "t": 7, "next": 7, "y": 7, "c": 8}
     assert sum(step.seconds for step in found.critical_path) == pytest.approx(found.seconds)
+
+
+COUNTED = LOOP.replace("body=body", 'body=body, backend_config={"known_trip_count":{"n":"7"}}')
+
+
+@pytest.mark.parametrize(
+    ("text", "conditions", "graph"),
+    [
+        pytest.param(LOOP, 8, 8, id="counted by nobody but us"),
+        pytest.param(COUNTED, 0, 0, id="counted by the runtime of CPU or GPU"),
+        pytest.param(COUNTED.replace("f32[1024]", "f32[1024]{0:T(1024)}"), 8, 8, id="TPU"),
+    ],
+)
+def test_runtimes_that_count_iterations_run_no_condition(text: str, conditions: int, graph: int) -> None:
+    """XLA's WhileThunk runs the body `known_trip_count` times and looks at no condition."""
+    module = hlo.parse(text)
+    runs = {one.instruction.name: one.runs for one in cost.estimate(module, PLAIN).instructions}
+    assert (runs["y"], runs.get("c", 0)) == (7, conditions)
+    assert analysis.call_graph(module).runs[module.computation("condition")] == graph
+
+
+def test_a_counted_condition_with_other_trips_runs_as_little() -> None:
+    module = hlo.parse(COUNTED)
+    found = cost.estimate(module, PLAIN, trips={"w": 3})
+    runs = {one.instruction.name: one.runs for one in found.instructions}
+    assert (runs["y"], runs.get("c", 0)) == (3, 0)
 
 
 @pytest.mark.parametrize("path", MODULES[::7], ids=lambda path: path.name)

@@ -363,6 +363,22 @@ def test_totals() -> None:
         totals["mlutiply"]
 
 
+def test_peaks_of_vmem_are_compared_beside_those_of_main_memory() -> None:
+    text = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  x = f32[1024]{0:T(1024)} parameter(0)
+  y = f32[1024]{0:T(1024)S(1)} negate(x)
+  ROOT z = f32[1024]{0:T(1024)} negate(y)
+}
+"""
+    totals = diff.compare(text, text.replace("T(1024)S(1)", "T(1024)")).totals
+    assert (totals.peak_vmem.old, totals.peak_vmem.new) == (4096, 0)
+    assert totals["peak_vmem"].old == 4096
+    cpu = text.replace("{0:T(1024)S(1)}", "{0}").replace("{0:T(1024)}", "{0}")
+    assert diff.compare(cpu, cpu).totals.peak_vmem.old is None
+
+
 LOOP = """HloModule m, num_partitions=4
 
 add (a: f32[], b: f32[]) -> f32[] {
@@ -433,7 +449,7 @@ def test_modules_of_one_form(
     asked: list[hlo.Module] = []
     peak = memory.assignment.peak_bytes
 
-    def peak_bytes(module: hlo.Module) -> int:
+    def peak_bytes(module: hlo.Module, memory_space: int = 0) -> int:
         asked.append(module)
         return peak(module)
 

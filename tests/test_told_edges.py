@@ -78,7 +78,7 @@ def test_json_has_scopes_as_deep_as_asked_for(
 
 def test_what_never_runs_costs_nothing_and_has_no_row() -> None:
     module = hlo.parse(LOOP)
-    assert set(cost.analyze(module).by("computation")) == {"condition", "e"}
+    assert set(cost.analyze(module).by("computation")) == {"e"}
 
 
 @pytest.mark.parametrize(

@@ -503,3 +503,39 @@ def test_loops_of_unknown_length_are_no_larger_part_of_all_modules_than_the_tabl
     assert {action.file for action in found.actions + found.suspects} >= {"train.py", "other.py"}
     for action in found.actions + found.suspects:
         assert action.time_share <= sum(by_place[place].seconds for place in action.modules) / total + 1e-9
+
+
+EARLY = """HloModule jit_f, entry_computation_layout={{(f32[{n}]{{0}})->f32[{n}]{{0}}}}
+
+ENTRY e {{
+  x = f32[{n}]{{0}} parameter(0)
+  ROOT y = f32[{n}]{{0}} negate(x)
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("early", "final", "is_left_out"),
+    [
+        pytest.param(1024, 1024, True, id="the same"),
+        pytest.param(1024, 128, True, id="partitioned by 8"),
+        pytest.param(1024, 1000, False, id="another compilation"),
+        pytest.param(128, 1024, False, id="a smaller one"),
+    ],
+)
+def test_hlo_before_optimization_is_left_out_beside_the_final_one(
+    early: int, final: int, is_left_out: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "lowered.txt").write_text(EARLY.format(n=early))
+    text = EARLY.format(n=final).replace("HloModule jit_f", "HloModule jit_f, is_scheduled=true")
+    (tmp_path / "compiled.txt").write_text(text)
+    found = triage.run([tmp_path], jobs=1)
+    places = [Path(one.place).name for one in found.modules]
+    pairs = [tuple(Path(place).name for place in pair) for pair in found.unoptimized]
+    if is_left_out:
+        assert (places, pairs) == (["compiled.txt"], [("lowered.txt", "compiled.txt")])
+        (entry,) = run_json("triage", tmp_path)["unoptimized"]
+        assert Path(entry["optimized"]).name == "compiled.txt"
+        assert "the HLO of" in run("triage", tmp_path).stdout
+    else:
+        assert (sorted(places), pairs) == (["compiled.txt", "lowered.txt"], [])

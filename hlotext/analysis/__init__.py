@@ -9,6 +9,7 @@ from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.analysis.age import age_for, age_of
+    from hlotext.analysis.array_origins import ArrayOrigin, array_origin
     from hlotext.analysis.axes import FoundMesh, MeshSource, axes_of, mesh_of
     from hlotext.analysis.backend import Backend, backend_of, is_optimized
     from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
@@ -59,6 +60,7 @@ else:
     __getattr__ = lazy_submodules(
         __name__,
         age=("XlaAge", "age_for", "age_of", "as_age"),
+        array_origins=("ArrayOrigin", "array_origin"),
         axes=("FoundMesh", "MeshSource", "axes_of", "mesh_of"),
         backend=("Backend", "backend_of", "is_optimized"),
         call_graph=("CallEdge", "CallGraph", "call_graph"),
@@ -89,6 +91,7 @@ else:
     )
 
 __all__ = [
+    "ArrayOrigin",
     "Backend",
     "CallEdge",
     "CallGraph",
@@ -116,6 +119,7 @@ __all__ = [
     "age_of",
     "argument_shards",
     "array_bytes",
+    "array_origin",
     "arrays_of",
     "as_age",
     "axes_of",

@@ -8,7 +8,7 @@ from itertools import chain
 import attrs
 
 from hlotext.analysis.facts import fact
-from hlotext.analysis.trip_count import trip_count
+from hlotext.analysis.trip_count import condition_runs, trip_count
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -85,7 +85,8 @@ class CallGraph:
     runs: Mapping[Computation, int | None]
     """Execution count of each computation in one run of the module, or None if data-dependent or above `MOST_RUNS`.
 
-    Computations that are unreachable from the entry are omitted.
+    Computations that are unreachable from the entry are omitted. The condition of a loop with an annotated trip count
+    counts 0 except on TPU: XLA's CPU and GPU runtimes do not evaluate it.
     """
     most_runs: Mapping[Computation, int | None]
     """Upper bound on `runs`, counting every branch each time its conditional executes, or None if a trip count is unknown.
@@ -343,7 +344,7 @@ def _runs(
 def _runs_per_call(edge: CallEdge, trips: Mapping[tuple[Computation, int], int | None]) -> int | None:
     if edge.opcode == "while":
         trip = trips[edge.computation, edge.place]
-        return None if trip is None else trip + (edge.attribute == "condition")
+        return condition_runs(edge.caller, trip) if edge.attribute == "condition" else trip
     # Which branch is taken, and how often a function is applied to elements, the text does not say.
     return None if edge.use in (BRANCH, APPLIED) else 1
 

@@ -10,6 +10,7 @@ import attrs
 from hlotext.analysis.call_graph import call_graph, callers_first
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import written_bytes
+from hlotext.analysis.trip_count import condition_runs
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
@@ -46,8 +47,8 @@ def loops(module: Module) -> tuple[Loop, ...]:
             continue
         for call in graph.callers.get(callee, ()):
             trips = graph.trips.get((call.computation, call.place)) if call.opcode == "while" else 1
-            rounds = 1 if trips is None else trips + (call.attribute == "condition")
-            round_bytes[call.computation] += rounds * round_bytes[callee]
+            rounds = condition_runs(call.caller, trips) if call.attribute == "condition" else trips
+            round_bytes[call.computation] += (1 if rounds is None else rounds) * round_bytes[callee]
     found = []
     for loop, trips in graph.loops():
         body = loop.attributes.get("body")

@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from hlotext.analysis.sizes import arrays_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -39,6 +40,22 @@ def _known_trip_count(loop: Instruction) -> int | None:
     except (ValueError, KeyError, TypeError, OverflowError):
         return None
     return count if 0 <= count < 1 << 63 else None  # an int64 in XLA's `KnownTripCount`
+
+
+def condition_runs(loop: Instruction, trips: int | None) -> int | None:
+    """Returns how often the condition of a while runs when the body runs `trips` times; None if `trips` is.
+
+    XLA's CPU and GPU runtimes run the body `known_trip_count` times and never the condition (`WhileThunk`). Without that
+    annotation, and on TPU, where layouts are tiled, the condition runs once more than the body.
+    """
+    if trips is None:
+        return None
+    return 0 if _known_trip_count(loop) is not None and not _is_tiled(loop) else trips + 1
+
+
+def _is_tiled(loop: Instruction) -> bool:
+    arrays = (array for _, array in arrays_of(loop.shape))
+    return any(array.layout is not None and array.layout.tiles for array in arrays)
 
 
 def counted_trips(loop: Instruction) -> int | None:

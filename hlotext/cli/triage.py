@@ -177,6 +177,11 @@ def _facts(found: triage.Triage, chip: str) -> list[tuple[str, str]]:
         facts.append(("" if number else "shown once", f"{place} is the same module as {same}"))
     if len(found.repeated) > _REPEATED:
         facts.append(("", f"{len(found.repeated) - _REPEATED:,} more texts repeat modules in the dumps"))
+    for number, (place, final) in enumerate(found.unoptimized[:_REPEATED]):
+        facts.append(("" if number else "left out", f"{place}, the HLO of {final} before optimization"))
+    if len(found.unoptimized) > _REPEATED:
+        more = pluralize(len(found.unoptimized) - _REPEATED, "more text")
+        facts.append(("", f"{more} before optimization"))
     again = _recompiled(found)
     facts += [("" if number else "recompiled", str(one)) for number, one in enumerate(again[:_REPEATED])]
     if len(again) > _REPEATED:
@@ -371,6 +376,7 @@ def _json(found: triage.Triage, ranked: Sequence[triage.Examined], chip: str) ->
         "suspects": [_action_json(one, chip) for one in found.suspects],
         "unpriced": [_action_json(one, chip) for one in found.unpriced],
         "repeated": [{"file": place, "same_as": same} for place, same in found.repeated],
+        "unoptimized": [{"file": place, "optimized": final} for place, final in found.unoptimized],
         "recompiled": [_recompiled_json(one) for one in _recompiled(found)],
     }
 

@@ -10,6 +10,7 @@ from hlotext.analysis import CallGraph, call_graph, communications, memory_space
 from hlotext.analysis.communication import KINDS, chain_of
 from hlotext.analysis.equal_computations import equal_computations
 from hlotext.analysis.mosaic import MosaicKernel, kernels
+from hlotext.analysis.trip_count import condition_runs
 from hlotext.cost.custom_calls import kernel_work, known_work
 from hlotext.cost.op_cost import NOT_WELL_FORMED, NOTHING, CalleeCost, CannotCountError, OpCost, Rule
 from hlotext.cost.rules import RULES
@@ -267,9 +268,10 @@ class Counting:
             return ((max(bodies, key=lambda body: self.amounts.get(body, _ZERO)), 1, True),)
         if (computation, place) in self.graph.trips and len(bodies) == 2:
             trips = self.graph.trips[computation, place]
+            tests = condition_runs(computation._instructions[place], trips)
             return (bodies[0], 1 if trips is None else trips, True), (
                 bodies[1],
-                1 if trips is None else trips + 1,
+                1 if tests is None else tests,
                 True,
             )
         return tuple([(body, 1, True) for body in bodies])

@@ -150,7 +150,8 @@ def markdown(diff: Diff, crossed: Sequence[Violation] = ()) -> str:
         out.append("")
     out += ["| total | before | after | difference |", "|---|---:|---:|---:|"]
     for total in totals(diff):
-        if total.difference or total.name in diff.totals.NAMES:
+        is_metric = total.name in diff.totals.NAMES and not (total.old is None and total.new is None)
+        if total.difference or is_metric:
             cells = (*figures(total), difference(total))
             out.append(f"| {md(total.name)} | {' | '.join(md(cell) for cell in cells)} |")
     return "\n".join(out) + "\n"

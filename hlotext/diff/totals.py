@@ -17,6 +17,8 @@ from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.tables.traits import COLLECTIVES
 
 T = TypeVar("T")
+_VMEM = 1
+"""Memory space of VMEM on TPU."""
 
 
 @attrs.frozen
@@ -106,6 +108,12 @@ class Totals:
         return TotalChange("peak_memory", "bytes", _peak(old), _peak(new))
 
     @functools.cached_property
+    def peak_vmem(self) -> TotalChange:
+        """Peak in bytes of a TPU's VMEM, as `peak_memory`; None for a module of another platform."""
+        old, new = self._costly
+        return TotalChange("peak_vmem", "bytes", _peak_vmem(old), _peak_vmem(new))
+
+    @functools.cached_property
     def operations(self) -> TotalChange:
         """Number of operations, including those inside fusions."""
         return self._both("operations", "", lambda module: sum(_counts(module).values()))
@@ -119,7 +127,7 @@ class Totals:
         old, new = map(_counts, self._modules)
         return {opcode: TotalChange(opcode, "", old[opcode], new[opcode]) for opcode in sorted({*old, *new})}
 
-    NAMES = ("operations", "flops", "bytes", "collectives", "collective_bytes", "peak_memory")
+    NAMES = ("operations", "flops", "bytes", "collectives", "collective_bytes", "peak_memory", "peak_vmem")
     """Names of the metrics, excluding opcodes."""
 
     def __getitem__(self, name: str) -> TotalChange:
@@ -174,10 +182,14 @@ def _wire(module: hlo.Module) -> float | None:
     return sum(one.sent_bytes * (1 if count is None else count) for one, count in runs)
 
 
-def _peak(module: hlo.Module) -> float | None:
+def _peak_vmem(module: hlo.Module) -> float | None:
+    return _peak(module, _VMEM) if analysis.backend_of(module) is analysis.Backend.TPU else None
+
+
+def _peak(module: hlo.Module, memory_space: int = 0) -> float | None:
     if not module.is_scheduled:
         return None
     try:
-        return memory.assignment.peak_bytes(module)
+        return memory.assignment.peak_bytes(module, memory_space)
     except ValueError:
         return None

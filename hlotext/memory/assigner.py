@@ -396,7 +396,8 @@ class Assigner:
         if self._places_fast_memory:
             simulation = simulate(values, self._buffers, self._flow, self._sharing)
             simulation = with_results_over_operands(with_slices_in_place(simulation, self._flow), self._flow)
-            placement = place_repaired(simulation, self._platform.alignment(space))
+            place = place_repaired if self._places_heaps else side_by_side
+            placement = place(simulation, self._platform.alignment(space))
         else:
             # What is made beside them asks whether they have an allocation.
             placement = HeapResult(0, dict.fromkeys(values, (0, 0)))

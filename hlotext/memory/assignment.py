@@ -266,17 +266,22 @@ def assign(
 
 
 @fact
-def peak_bytes(module: Module) -> int:
-    """Returns the bytes of main memory at the peak, as `assign(module).peak().bytes`, in a fraction of its time.
+def peak_bytes(module: Module, memory_space: int = 0) -> int:
+    """Returns the bytes of a memory space at its peak, as `assign(module).peak().bytes`, in a fraction of its time.
 
     Heap offsets are not computed, since live bytes do not depend on them. Raises MemoryModelError as `assign` does.
     """
     backend, age = _backend(module, None, None), age_for(module)
     known = _assignments(module, backend, None, age)
-    if known:
-        return next(iter(known.values())).peak().bytes
+    assignment = next(iter(known.values())) if known else _live_only(module, backend, age)
+    return assignment.peak(memory_space).bytes
+
+
+@fact
+def _live_only(module: Module, backend: Backend, age: XlaAge) -> Assignment:
+    """An assignment without offsets in heaps, asked for the peaks of several memory spaces."""
     model = _own_model(module, backend, None, age)
-    return _assigned(model, backend, age, places_fast_memory=False, places_heaps=False).peak().bytes
+    return _assigned(model, backend, age, places_fast_memory=True, places_heaps=False)
 
 
 @fact

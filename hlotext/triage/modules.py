@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
@@ -14,6 +16,8 @@ from hlotext.lint.workers import Pool
 from hlotext.syntax.source.inputs import InputError
 from hlotext.triage.actions import Action, actions_of
 from hlotext.triage.examined import Examined, Settings, Unexamined, examine
+
+_ARRAY = re.compile(r"(?P<type>\w+)\[(?P<sizes>[\d,]*)\]")
 
 
 @attrs.frozen
@@ -31,6 +35,8 @@ class Triage:
     """Findings of unknown saving, provably avoidable ones first."""
     repeated: tuple[tuple[str, str], ...] = ()
     """Skipped files, each with the dumped file of the same module."""
+    unoptimized: tuple[tuple[str, str], ...] = ()
+    """Skipped files with HLO before optimization, each with the file of the same module after it."""
 
     @property
     def fullest(self) -> tuple[Examined, ...]:
@@ -45,8 +51,8 @@ def run(
     """Examines every module in files, dump folders and archives.
 
     In a folder, the final HLO of each compilation is used. If the folder has other files of the same module, such as
-    the output of `compiled.as_text()`, the dumped file is preferred. Files that cannot be read are listed in
-    `failures`.
+    the output of `compiled.as_text()`, the dumped file is preferred. HLO before optimization is left out if the same
+    module after optimization is there. Files that cannot be read are listed in `failures`.
 
     Args:
         paths: Files, folders and archives; or one.
@@ -77,6 +83,9 @@ def run(
         else:
             failures.append(result)
     modules.sort(key=lambda one: (-one.seconds, one.place, one.name))
+    early = _optimized_too(modules)
+    skipped = {(one.place, one.name) for one, _ in early}
+    modules = [one for one in modules if (one.place, one.name) not in skipped]
     failures.sort(key=lambda one: one.place)
     actions = actions_of(modules)
     return Triage(
@@ -86,7 +95,44 @@ def run(
         tuple(one for one in actions if one.is_priced and not one.is_proved),
         tuple(one for one in actions if not one.is_priced),
         tuple((one.label, same.label) for one, same in again.items()),
+        tuple((one.place, final.place) for one, final in early),
     )
+
+
+def _optimized_too(modules: Iterable[Examined]) -> list[tuple[Examined, Examined]]:
+    """Pairs modules before optimization with the same ones after it: of the same name, with arguments of the same shapes.
+
+    Partitioning divides dimensions, so those of an argument after it are divisors.
+    """
+    finals: dict[str, list[Examined]] = defaultdict(list)
+    early: list[Examined] = []
+    for one in modules:
+        if one.is_bound:
+            finals[one.name].append(one)
+        else:
+            early.append(one)
+    found = []
+    for one in early:
+        same = next((final for final in finals.get(one.name, ()) if _is_part(final, one)), None)
+        if same is not None:
+            found.append((one, same))
+    return found
+
+
+def _is_part(final: Examined, whole: Examined) -> bool:
+    """True if the arguments of a module after optimization may be shards of those before it."""
+    if len(final.arguments) != len(whole.arguments):
+        return False
+    for (_, part), (_, all_) in zip(final.arguments, whole.arguments, strict=True):
+        mine, of_all = _ARRAY.match(part), _ARRAY.match(all_)
+        if mine is None or of_all is None or mine["type"] != of_all["type"]:
+            return False
+        sizes = [[int(size) for size in found["sizes"].split(",") if size] for found in (mine, of_all)]
+        if len(sizes[0]) != len(sizes[1]):
+            return False
+        if any(total % size if size else total for size, total in zip(*sizes, strict=True)):
+            return False
+    return True
 
 
 def _examined(

@@ -7,6 +7,7 @@ from collections import Counter
 
 import attrs
 
+from hlotext.analysis.array_origins import ArrayOrigin, array_origin
 from hlotext.analysis.call_graph import CallGraph
 from hlotext.analysis.mosaic import kernels
 from hlotext.analysis.origins import responsible_frame
@@ -46,6 +47,10 @@ class Neighbour:
     """Its computation."""
     positions: tuple[int, ...] = ()
     """For a user, which of its operands the instruction is, counted from 0."""
+    origin: str = ""
+    """For an operand or parameter, the argument or instruction that its array comes from (`analysis.array_origin`), with the
+    argument's name in the program; empty if that is the array's own instruction.
+    """
 
 
 @attrs.frozen
@@ -121,8 +126,11 @@ class ComputationDetails:
     """Without metadata and backend configs."""
 
 
-def neighbour(instruction: Instruction, positions: tuple[int, ...] = ()) -> Neighbour:
+def neighbour(
+    instruction: Instruction, positions: tuple[int, ...] = (), origin: ArrayOrigin | None = None
+) -> Neighbour:
     """Returns the short form of an instruction."""
+    text = str(origin) if origin is not None else ""
     shape, home = instruction.shape, instruction.computation
     return Neighbour(
         _written_name(instruction),
@@ -131,7 +139,14 @@ def neighbour(instruction: Instruction, positions: tuple[int, ...] = ()) -> Neig
         total_of(shape).allocated_bytes if shape is not None else None,
         home.name if home is not None else "",
         positions,
+        text if text != instruction.name else "",
     )
+
+
+def _handed(instruction: Instruction) -> Neighbour:
+    """An operand or parameter, with where its array comes from."""
+    is_array = instruction.shape is not None and instruction.shape.is_array
+    return neighbour(instruction, origin=array_origin(instruction) if is_array else None)
 
 
 def _written_name(instruction: Instruction) -> str:
@@ -162,7 +177,7 @@ def instruction_details(graph: CallGraph, instruction: Instruction) -> Instructi
         trip_count=trip_count(instruction) if instruction.opcode == "while" else None,
         position=Position(span.line, span.column) if span is not None else None,
         text=str(instruction),
-        operands=tuple(neighbour(operand) for operand in instruction.operands),
+        operands=tuple(map(_handed, instruction.operands)),
         users=tuple(_user(instruction, user) for user in instruction.users),
         attributes=attribute_texts(instruction),
         called_computations=tuple(
@@ -209,7 +224,7 @@ def computation_details(graph: CallGraph, computation: Computation) -> Computati
         position=position,
         instructions=len(computation),
         opcodes=dict(opcodes.most_common()),
-        parameters=tuple(map(neighbour, computation.parameters)),
+        parameters=tuple(map(_handed, computation.parameters)),
         root=neighbour(computation.root),
         callers=tuple(map(neighbour, callers)),
         text=short_text(computation),
