@@ -8,11 +8,10 @@ from hlotext.analysis.entries import program_name
 from hlotext.analysis.views import VIEWS, fetched
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.traits import STARTS
 
 _MOST_STEPS = 300
 """Maximum number of instructions followed."""
-_MOVES = VIEWS | {"async-done", "get-tuple-element", "parameter", "custom-call"}
-"""Opcodes of results that may have been computed elsewhere."""
 
 
 @attrs.frozen
@@ -59,8 +58,6 @@ def _before(one: Instruction, indices: list[int], loops: list[Instruction]) -> I
         return operands[indices.pop()]
     if opcode == "while" and indices and operands and _passes_on(one, indices[-1]):
         return operands[0]
-    if opcode not in _MOVES:
-        return None
     if opcode == "parameter":
         return _handed(one, indices, loops)
     if opcode in ("async-done", "custom-call"):
@@ -70,7 +67,8 @@ def _before(one: Instruction, indices: list[int], loops: list[Instruction]) -> I
         if not isinstance(index, int) or not operands:
             return None
         indices.append(index)
-    return operands[0] if operands else None
+        return operands[0]
+    return operands[0] if opcode in VIEWS and operands else None
 
 
 def _handed(parameter: Instruction, indices: list[int], loops: list[Instruction]) -> Instruction | None:
@@ -85,8 +83,8 @@ def _handed(parameter: Instruction, indices: list[int], loops: list[Instruction]
         if not (indices and _passes_on(caller, indices[-1])):
             loops.append(caller)
         return caller.operands[0] if caller.operands else None
-    if caller.opcode in ("fusion", "call", "async-start") and number < len(caller.operands):
-        return caller.operands[number]
+    if caller.opcode in ("fusion", "call") or caller.opcode in STARTS:
+        return caller.operands[number] if number < len(caller.operands) else None
     return None
 
 
