@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import attrs
@@ -1122,7 +1123,49 @@ def test_a_gradient_that_leaves_the_loop_takes_its_additions_along() -> None:
     on_cpu = only(joined, "G124", profile=Backend.CPU, chip="cpu")
     names = {one.name: one.seconds for one in cost.estimate(hlo.parse(joined), "cpu").instructions}
     assert 0.95 * names["new.x"] < (on_cpu.seconds or 0) < names["new.x"] + names["both"]
-    assert "G124" not in codes(apart)
+
+
+def test_a_gradient_of_rows_that_iterations_compute_is_noted() -> None:
+    """Differentiation of a scan accumulates gradients of its weights; a note, since that is the usual way to write it."""
+    text = RECURRENT_GRADIENT.replace("BODY", _APART).replace("AFTER", _AT_ONCE).replace("STATE", _STATE)
+    finding = only(text, "G124", profile=Backend.GPU, chip="h100")
+    assert finding.severity is Severity.NOTE
+    assert finding.message.endswith("although its result is only accumulated")
+    names = {one.name: one.seconds for one in cost.estimate(hlo.parse(text), "h100").instructions}
+    compute = 2 * 32 * 512 * 2048 * 1600 / 495e12
+    stacks = 2 * (512 + 2048) * 32 * 4 * 1600 / 3.35e12
+    assert finding.seconds == pytest.approx(names["new.h"] - max(compute, stacks / 2) - stacks, rel=0.05)
+
+
+def test_a_sum_that_its_loop_reads_is_no_gradient() -> None:
+    """Such as the state of linear attention."""
+    text = RECURRENT_GRADIENT.replace("BODY", _APART).replace("AFTER", _AT_ONCE)
+    read = "  %dz = f32[32,2048]{1,0} dot(%h, %of.h), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    text = text.replace("  %dz = f32[32,2048]{1,0} tanh(%z)\n", "").replace(
+        "[0:512]}\n", f"[0:512]}}\n{read}\n"
+    )
+    assert "G124" not in codes(text.replace("STATE", _STATE))
+
+
+@pytest.mark.parametrize(("cycles", "is_found"), [(60_000, True), (0, False)])
+def test_a_sum_in_fast_memory_takes_what_the_compiler_estimates(cycles: int, is_found: bool) -> None:
+    """Its rate is not published, so the estimate of time leaves it out; the saving is in proportion to that estimate."""
+    text = RECURRENT_GRADIENT.replace("BODY", _APART).replace("AFTER", _AT_ONCE).replace("STATE", _STATE)
+    lines = []
+    for line in text.splitlines():
+        if line.lstrip().startswith(("%new.h =", "%dz =")):
+            config = {"window_config": {"estimated_cycles": str(cycles)}}
+            line += f", backend_config={json.dumps(config, separators=(',', ':'))}"
+        lines.append(line.replace("[512,2048]{1,0}", "[512,2048]{1,0:T(8,128)S(1)}"))
+    found = list(
+        lint.run(
+            hlo.parse("\n".join(lines)),
+            lint.Config(**{**support.SAY_ALL, "select": ("G124",)}, profile=Backend.TPU, chip="v5e"),
+        )
+    )
+    assert bool(found) is is_found
+    for one in found:
+        assert 0 < (one.share or 0) < 0.5
 
 
 BOTH_ENDS = """HloModule both_ends, is_scheduled=true

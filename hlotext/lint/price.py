@@ -62,6 +62,23 @@ class Prices:
         return {time.instruction: time.least for time in self.estimate.instructions}
 
     @functools.cached_property
+    def _by_compiler(self) -> Mapping[Instruction, float]:
+        return {
+            one.instruction: one.cycle_seconds * one.runs
+            for one in self.estimate.instructions
+            if one.cycle_seconds is not None
+        }
+
+    def compiler_seconds(self, instruction: Instruction) -> float:
+        """Returns the seconds of an instruction in all runs by the TPU compiler's own estimate; 0 without one."""
+        return self._by_compiler.get(instruction, 0.0)
+
+    @functools.cached_property
+    def compiler_step(self) -> float:
+        """Seconds of everything that the TPU compiler estimated."""
+        return math.fsum(self._by_compiler.values())
+
+    @functools.cached_property
     def inside(self) -> Mapping[Computation, float]:
         """Seconds of everything that runs in a computation, including what it calls."""
         found: dict[Computation, float] = defaultdict(float)

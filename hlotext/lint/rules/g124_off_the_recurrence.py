@@ -10,6 +10,7 @@ import attrs
 from hlotext.analysis import Backend, byte_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.window import SliceDimensions
 from hlotext.lint.helpers import size_of
 from hlotext.lint.products import Product, concatenated, products
@@ -17,7 +18,7 @@ from hlotext.lint.recurrence import apart_from_state, is_made_of, not_of_loops, 
 from hlotext.lint.rounds import Purity, Rounds, Same, behind, same_in_rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.sums import slots_added_to
-from hlotext.lint.values import VIEWS, Value, consumers
+from hlotext.lint.values import VIEWS, Value, consumers, source
 from hlotext.lint.wording import described, every_round
 
 
@@ -37,11 +38,19 @@ class _Moved:
     """Operations on its result that go with it."""
     without: frozenset[Instruction] = frozenset()
     """Operations of which nothing is left."""
+    is_sum: bool = False
+    """True for a sum over iterations of products of what they compute. The gradient of a weight is such a sum by itself, so
+    that not every author wants to write what avoids it."""
 
 
 _BEFORE = (
     "move it out of the loop: multiply the rows of all iterations at once before it (x @ w outside of the scan), and "
     "scan over the result"
+)
+_AFTER = (
+    "stack what it multiplies, and multiply the rows of all iterations at once after the loop; for the gradient of a "
+    "weight, add a slice of zeros to the matmul's result in each iteration (scanned over), differentiate with respect to "
+    "these zeros and not to the weight, and multiply what comes with the stacked inputs (or write a jax.custom_vjp)"
 )
 
 
@@ -107,7 +116,10 @@ def _reports(
             f"{moved.remedy}{f'; the stored array takes {byte_text(held)}' if held else ''}",
             flops=context.flops(product.dot),
             seconds=saved,
-            is_proved=None if room is None or held + (context.peak or 0) <= room else False,
+            is_proved=False
+            if moved.is_sum or (room is not None and held + (context.peak or 0) > room)
+            else None,
+            cause="sums over iterations" if moved.is_sum else "",
         )
 
 
@@ -161,7 +173,35 @@ def _moved(product: Product, body: _Body) -> _Moved | None:
                 additions.part,
                 without=additions.writers - {product.whole},
             )
-    return None
+    return None if any(map(body.is_same, product.operands)) else _accumulated(product, body)
+
+
+def _accumulated(product: Product, body: _Body) -> _Moved | None:
+    """A product of rows that the iterations compute, such as the gradient of a recurrent network's weight.
+
+    It can be one product after the loop if the rows of all iterations are kept. Those that do not depend on the state are
+    kept already, as residuals are.
+    """
+    slots = slots_added_to(product.value, body.rounds, body.same)
+    if not slots:
+        return None
+    writers = frozenset(behind(body.rounds.given[slot]).writer for slot in slots)
+    kept = sum(
+        max(size_of(value.instruction.shape), size_of(source(value, _CONVERTED).instruction.shape))
+        for value in product.operands
+        if not is_made_of(value, body.apart, body.purity)
+    )
+    return _Moved(
+        "its result is only accumulated",
+        _AFTER,
+        kept,
+        2 * kept,
+        without=writers - {product.whole},
+        is_sum=True,
+    )
+
+
+_CONVERTED = VIEWS | traits.CONVERSIONS
 
 
 @attrs.frozen(eq=False)
@@ -242,5 +282,12 @@ def _saved(product: Product, moved: _Moved, flops: int, count: int, context: Con
     part = moved.part * context.flops(product.dot) / flops
     compute = (least.compute or 0.0) * times * part
     once = prices.reading(narrow) * times + prices.reading(wide) * (times / count)
+    left = max(compute, once) + prices.reading(moved.read) * times / 2
     gone = prices.seconds(product.whole) * part + prices.together(moved.without)
-    return max(0.0, gone - max(compute, once) - prices.reading(moved.read) * times / 2)
+    if (
+        moved.is_sum
+    ):  # in fast memory, whose rate only the compiler knows, reading and writing it still takes time
+        took, step = prices.compiler_seconds(product.whole), prices.compiler_step
+        if took > gone:
+            return max(0.0, took - left) * prices.step / step
+    return max(0.0, gone - left)
