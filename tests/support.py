@@ -34,9 +34,18 @@ VALID_FOLDERS = ("cpu", "gpu", "handmade", "tpu")
 _UNPACK: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.decompress, ".gz": gzip.decompress}
 
 
-def with_nightly(shards: range, most: int) -> list[Any]:
-    """Shards of one slow test: those after the first few are left to the nightly job."""
-    return [pytest.param(n, marks=pytest.mark.nightly if n >= most else ()) for n in shards]
+def in_stages(values: Sequence[Any], *, slow: int = 0, nightly: int) -> list[Any]:
+    """Values of a parameter, whose tests are slow from index `slow` on, and only for the nightly job from `nightly` on."""
+    marks = [
+        (pytest.mark.slow,) * (n >= slow) + (pytest.mark.nightly,) * (n >= nightly)
+        for n in range(len(values))
+    ]
+    return [pytest.param(value, marks=mark) for value, mark in zip(values, marks, strict=True)]
+
+
+def spread(values: Sequence[Any], ways: int) -> list[Any]:
+    """The same values in another order: each part of 1/`ways` of them holds some of every region."""
+    return [value for start in range(ways) for value in values[start::ways]]
 
 
 def corpus_files(folders: Sequence[str] = VALID_FOLDERS) -> list[Path]:

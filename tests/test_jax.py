@@ -55,6 +55,7 @@ CACHED = {
 
 @pytest.mark.parametrize("processes", CACHED.values(), ids=CACHED)
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_compilation_cache(processes: list[tuple[str, str]], tmp_path: Path) -> None:
     """Each process computes what its own pass makes, whatever the processes before it left in the cache."""
     for registered, wanted in processes:
@@ -62,6 +63,7 @@ def test_compilation_cache(processes: list[tuple[str, str]], tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_programs_through_protos() -> None:
     """Every program of the corpus that runs on eight devices or fewer computes the same to the bit with a pass on its way."""
     pytest.importorskip("jax.extend.xla")

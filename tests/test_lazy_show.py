@@ -78,8 +78,8 @@ def said(*arguments: str | Path) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, marks=pytest.mark.slow if number % 4 else ()) for number, path in enumerate(FILES)],
-    ids=[f"{path.parent.name}/{path.name.partition('.txt')[0]}" for path in FILES],
+    support.in_stages(support.spread(FILES, 4), slow=len(FILES) // 4, nightly=len(FILES) // 2),
+    ids=support.corpus_id,
 )
 def test_a_summary_is_the_same(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every fact and note of every module, and every error, whichever way the file is read."""

@@ -9,9 +9,9 @@ import pytest
 import hlotext as hlo
 from hlotext import compiler
 from hlotext.compiler.models import MODELS
-from tests.support import ROOT
+from tests import support
 
-CORPUS = ROOT / "corpus"
+CORPUS = support.CORPUS
 QUICK = sorted(path for path in (CORPUS / "handmade").glob("*.txt") if path.stat().st_size < 4_000)[::8]
 ALL = sorted(
     path for path in CORPUS.glob("*/*.txt") if path.stat().st_size < 400_000 and path.parent.name != "invalid"
@@ -42,8 +42,9 @@ def test_small_modules(path) -> None:  # type: ignore[no-untyped-def]
         check(module)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", support.in_stages(support.spread(ALL, 2), nightly=len(ALL) // 2), ids=lambda path: path.name
+)
 def test_the_corpus(path) -> None:  # type: ignore[no-untyped-def]
     for module in hlo.parse_tolerant(path.read_text("utf-8")).modules[:1]:
         check(module)

@@ -76,8 +76,7 @@ def damages(kinds: dict[str, object], most: int) -> st.SearchStrategy[list[tuple
     return st.lists(st.tuples(st.sampled_from(sorted(kinds)), places, places), min_size=1, max_size=most)
 
 
-@pytest.mark.parametrize("shard", support.with_nightly(range(SHARDS), 1))
-@pytest.mark.slow
+@pytest.mark.parametrize("shard", support.in_stages(range(SHARDS), nightly=1))
 def test_readers_agree_on_damaged_lines(shard: int) -> None:
     """Op lines of the corpus with tokens, blanks, numbers, attributes out of place: the same module, or the same report."""
     lines = list(itertools.islice(mutation.lines(), shard, None, SHARDS))

@@ -32,8 +32,7 @@ def execute(files: list[str], which: str = "all" if EACH_PASS else "pipeline") -
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("group", support.with_nightly(range(GROUPS), 2))
-@pytest.mark.slow
+@pytest.mark.parametrize("group", support.in_stages(range(GROUPS), nightly=2))
 def test_results_agree(group: int) -> None:
     pytest.importorskip("jax")
     done = execute([str(path) for path in PROGRAMS[group::GROUPS]])
