@@ -103,3 +103,11 @@ def test_show_names_the_arguments_that_a_fusion_reads(tmp_path: Path) -> None:
     assert all(one["origin"] == "" for one in details["users"])
     # Nothing is said where each operand is its own origin.
     assert "comes from" not in run("show", path, "-i", "start").stdout
+
+
+def test_arguments_are_shown_by_their_name_in_the_program(tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(TEXT)
+    (details,) = run_json("show", path, "-i", "w['bias']")["found"]
+    assert (details["name"], [user["name"] for user in details["users"]]) == ("a", ["begun"])
+    assert run("show", path, "-i", "w['weight']").exit_code == 1

@@ -91,8 +91,10 @@ def test_a_condition_that_asks_for_two_things_bounds_a_loop() -> None:
 
 
 def test_rounds_of_what_is_no_loop_are_refused() -> None:
-    with pytest.raises(ValueError, match="no loop or loop body is named nobody; bodies: body"):
-        cost.estimate(hlo.parse(FIRES), "h100", trips={"nobody": 2})
+    with pytest.raises(ValueError, match=r"named elsewhere; loops: \S+ \(body body\)"):
+        cost.estimate(hlo.parse(FIRES), "h100", trips={"elsewhere": 2})
+    with pytest.raises(ValueError, match="named bdoy; did you mean `body`"):
+        cost.estimate(hlo.parse(FIRES), "h100", trips={"bdoy": 2})
 
 
 def test_the_name_that_a_loop_is_told_by_sets_its_rounds(tmp_path: Path) -> None:

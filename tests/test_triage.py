@@ -11,6 +11,8 @@ import pytest
 import hlotext as hlo
 from hlotext import cost, lint, memory, triage
 from hlotext.analysis import updates
+from hlotext.cli.triage import _shares
+from hlotext.dumps.outlines import outline
 from hlotext.ir.nodes.source import Source
 from hlotext.triage import Role
 from tests import support
@@ -539,3 +541,41 @@ def test_hlo_before_optimization_is_left_out_beside_the_final_one(
         assert "the HLO of" in run("triage", tmp_path).stdout
     else:
         assert (sorted(places), pairs) == (["compiled.txt", "lowered.txt"], [])
+
+
+LONG = """HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
+
+%body (p: (s32[], f32[8])) -> (s32[], f32[8]) {
+  %p = (s32[], f32[8]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%p), index=0
+  %x = f32[8]{0} get-tuple-element(%p), index=1
+  %y = f32[8]{0} negate(%x), metadata={op_name="neg"}
+  ROOT %t = (s32[], f32[8]{0}) tuple(%i, %y)
+}
+
+%condition (q: (s32[], f32[8])) -> pred[] {
+  %q = (s32[], f32[8]{0}) parameter(0)
+  ROOT %no = pred[] constant(false)
+}
+
+ENTRY %e (a: f32[8]) -> f32[8] {
+  %a = f32[8]{0} parameter(0)
+  %zero = s32[] constant(0)
+  %init = (s32[], f32[8]{0}) tuple(%zero, %a)
+  %loop = (s32[], f32[8]{0}) while(%init), condition=%condition, body=%body
+  ROOT %r = f32[8]{0} get-tuple-element(%loop), index=1
+}
+"""
+COMPACT = re.sub(r"\n  %[ix] = .*", "", LONG).replace("(%x)", "(%p#1)").replace("(%i,", "(%p#0,")
+
+
+@pytest.mark.parametrize(("change", "is_same"), [("negate", True), ("tanh", False)])
+def test_a_dumped_text_is_known_in_either_style_of_tuple_elements(change: str, is_same: bool) -> None:
+    """XLA dumps `%p#1`, and JAX prints `%x = get-tuple-element(%p), index=1`."""
+    assert (outline(LONG) == outline(COMPACT.replace("negate", change))) is is_same
+
+
+def test_what_iterations_are_assumed_for_has_no_share_of_all_modules() -> None:
+    assert _shares(0.34, "step", None, "all modules") == "34% of its step"
+    assert _shares(None, "step", None, "all modules") == ""
+    assert _shares(0.34, "step", 0.05, "all modules") == "34% of its step, 5% of all modules"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 import attrs
 
@@ -12,6 +12,7 @@ from hlotext.analysis.trip_count import condition_runs, trip_count
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.spelling import did_you_mean
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 
 ENTRY, CALLED, ASYNC, BRANCH, APPLIED, UNUSED = "entry", "called", "async body", "branch", "applied", "unused"
@@ -38,6 +39,9 @@ USES = (ENTRY, *dict.fromkeys(_USES.values()), APPLIED, UNUSED)
 SEQUENTIAL_USES = frozenset({LOOP_BODY, LOOP_CONDITION, BRANCH, CALLED})
 """Uses whose computations run instruction by instruction, each writing its result to memory."""
 
+
+_MOST_NAMED = 8
+"""Maximum number of loops named in an error."""
 
 MOST_RUNS = 1 << 63
 """Maximum execution count; larger ones are reported as unknown: no machine runs so often, and a float may not hold it."""
@@ -162,7 +166,16 @@ class CallGraph:
         bodies = {str(body.name): key for key in self.trips if (body := _body(key)) is not None}
         trips = self.trips_by_body(trips)
         if missing := sorted(set(trips) - set(bodies)):
-            there = f"bodies: {', '.join(bodies)}" if bodies else "the module has no loops"
+            loops = {
+                str(home._instructions[place].name): str(body.name)
+                for home, place in self.trips
+                if (body := _body((home, place))) is not None
+            }
+            there = did_you_mean(missing[0], [*loops, *bodies]) or (
+                f"loops: {', '.join(f'{loop} (body {body})' for loop, body in islice(loops.items(), _MOST_NAMED))}"
+                if loops
+                else "the module has no loops"
+            )
             raise ValueError(f"no loop or loop body is named {missing[0]}; {there}")
         known = {**self.trips, **{bodies[name]: count for name, count in trips.items()}}
         callees = self.callees

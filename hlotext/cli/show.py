@@ -44,7 +44,13 @@ _LISTS = frozenset(
 @click.option(
     "--sample", is_flag=True, help="Show the sample shipped with hlotext: a training step on 4 TPUs (v5e)."
 )
-@click.option("-i", "--instruction", "name", metavar="NAME", help="Show one instruction or computation.")
+@click.option(
+    "-i",
+    "--instruction",
+    "name",
+    metavar="NAME",
+    help="Show one instruction or computation, or an argument by its name in the program.",
+)
 @click.option(
     "--limit",
     type=click.IntRange(min=0),

@@ -9,6 +9,7 @@ import attrs
 import click
 
 from hlotext.analysis.call_graph import call_graph
+from hlotext.analysis.entries import program_name
 from hlotext.analysis.meant import NamesMeant
 from hlotext.analysis.sizes import byte_text
 from hlotext.analysis.summary.details import (
@@ -73,7 +74,10 @@ def show_details(report: Output, place: str, details: Details, limit: int | None
 
 
 def _details(module: Module, name: str) -> Iterator[Details]:
-    for found in tuple(module.find_all(name)):
+    named = tuple(module.find_all(name)) or tuple(
+        p for p in module.entry.parameters if program_name(p) == name
+    )
+    for found in named:
         graph = call_graph(module)
         if isinstance(found, Computation):
             yield computation_details(graph, found)

@@ -295,7 +295,9 @@ def _saved(action: triage.Action) -> str:
     parts = []
     if action.seconds:
         own = action.module_time_share if is_one else None
-        parts.append(f"{seconds(action.seconds)} ({_shares(own, 'step', action.time_share, 'all modules')})")
+        of_all = None if action.assumes_trips else action.time_share
+        shares = _shares(own, "step", of_all, "all modules")
+        parts.append(seconds(action.seconds) + (f" ({shares})" if shares else ""))
     if action.peak_bytes:
         own = action.module_peak_share if is_one else None
         usable = action.usable_bytes
@@ -307,9 +309,14 @@ def _saved(action: triage.Action) -> str:
     return f"{bound}{' and '.join(parts)}{basis}"
 
 
-def _shares(own: float | None, total: str, of_all: float, whole: str) -> str:
-    """The share of the module, as lint tells it, and the one that actions are ranked by where that is another."""
-    mine, all_ = percent(own) if own is not None else "", percent(of_all)
+def _shares(own: float | None, total: str, of_all: float | None, whole: str) -> str:
+    """The share of the module, as lint tells it, and the one that actions are ranked by where that is another.
+
+    `of_all` is None where the saving and the whole count different iterations.
+    """
+    mine, all_ = percent(own) if own is not None else "", percent(of_all) if of_all is not None else ""
+    if not all_:
+        return f"{mine} of its {total}" if mine else ""
     if mine == all_:
         return f"{mine} of the {total}"
     return f"{mine} of its {total}, {all_} of {whole}" if mine else f"{all_} of {whole}"

@@ -15,9 +15,18 @@ from hlotext.dumps.folder import open
 from hlotext.dumps.texts import ModuleFile, is_dumped
 from hlotext.syntax.source.inputs import InputError
 
-_OPERATION = re.compile(r"^ *+(?:ROOT )?+%?+([^ =\n]++ = .*)$", re.MULTILINE)
+_LINE = re.compile(
+    r"^(?: *+(?:ROOT )?+%?+(?P<name>[^ =\n]++) = (?P<rest>.*)|(?:ENTRY )?+%?+(?P<home>[^ ({\n]++) .*\{)$",
+    re.MULTILINE,
+)
+"""An operation, or the beginning of a computation."""
+_OPCODE = re.compile(r" ([a-z][a-z0-9-]*+)\(")
+_OPERAND = re.compile(r"%([^ ,(){}#]++)((?:#\d++)*+)")
+_ASYNC_BODY = "async_computation"
+"""Begins the names of computations that texts written with `async-start` have and those with `copy-start` lack."""
 _NOTES = re.compile(r", (?:metadata|backend_config|frontend_attributes|control-predecessors)=.*")
 """Attributes that depend on when a text was written; XLA writes them last."""
+_PARTS = ("-start", "-update", "-done")
 _NAMED = (".txt", ".hlo")
 _MOST_FOLDERS = 64
 _BEGINNING = 10_000
@@ -74,9 +83,31 @@ def dumped_beside(path: str) -> Compilation | None:
 
 
 def outline(text: str) -> bytes:
-    """Returns a digest of the operations in a text, with names, shapes and operands, in any order."""
-    lines = sorted(_NOTES.sub("", match[1]) for match in _OPERATION.finditer(text))
-    return hashlib.blake2b("\n".join(lines).encode(errors="surrogateescape"), digest_size=16).digest()
+    """Returns a digest of the operations in a text, with names, shapes and operands, in any order.
+
+    Elements of tuples and asynchronous operations, which XLA prints in two ways, are left out.
+    """
+    lines: list[tuple[str, str]] = []
+    elements: set[str] = set()
+    is_skipped = False
+    for match in _LINE.finditer(text):
+        if match["home"] is not None:
+            is_skipped = match["home"].startswith(_ASYNC_BODY)
+            continue
+        rest = match["rest"]
+        found = _OPCODE.search(rest)
+        opcode = found[1] if found is not None else ""
+        if opcode == "get-tuple-element":
+            elements.add(match["name"])
+        elif not is_skipped and not opcode.endswith(_PARTS):
+            lines.append((match["name"], _NOTES.sub("", rest)))
+
+    def operand(match: re.Match[str]) -> str:
+        return "#" if match[2] or match[1] in elements else match[1]
+
+    lines = sorted((name, _OPERAND.sub(operand, rest)) for name, rest in lines)
+    text = "\n".join(f"{name} = {rest}" for name, rest in lines)
+    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=16).digest()
 
 
 def _name(one: ModuleFile) -> str | None:

@@ -33,6 +33,8 @@ class Action:
     """Usable memory of the chip where most of it is saved, or None if unknown, as on CPU."""
     is_at_most: bool
     """True if the savings are upper bounds, see `Finding.is_at_most`."""
+    assumes_trips: bool
+    """True if a module has loops of unknown trip count, whose iterations `seconds` assumes and the modules' times do not."""
     value: float
     """Sort key: the larger of `time_share` and `memory_share`."""
     time_share: float
@@ -148,6 +150,7 @@ def _action(places: Iterable[tuple[Examined, Finding]], totals: _Totals) -> Acti
         peak_bytes=max(held, default=None),
         usable_bytes=fullest[0].usable_bytes,
         is_at_most=any(one.is_at_most for _, one in ranked),
+        assumes_trips=any(module.unknown_loops for module, _ in ranked),
         value=max(of_time, of_memory),
         time_share=of_time,
         memory_share=of_memory,
