@@ -28,7 +28,7 @@ _SAME_WEIGHT = FETCHING | {"convert"}
 """Opcodes behind which a weight is itself: the TPU compiler converts what a matmul reads."""
 _NARROW = 16
 _WIDE = 32
-_MUCH = 0.1
+_MUCH = 0.05
 """Part of the step that takes less, from which on it is worth digits."""
 _MATRIX = 2
 _ROOTS = frozenset({"rsqrt", "sqrt"})

@@ -6,6 +6,7 @@ from hlotext.lint.merged import MergedRule
 from hlotext.lint.parts.complex_transform import ComplexTransform
 from hlotext.lint.parts.double_precision import DoublePrecision
 from hlotext.lint.parts.highest_precision import HighestPrecision
+from hlotext.lint.parts.threefry import Threefry
 from hlotext.lint.parts.upcast_dot import UpcastDot
 from hlotext.lint.parts.wide_ahead import WideAhead
 from hlotext.lint.parts.wide_argument import WideArgument
@@ -32,4 +33,5 @@ class Wide(MergedRule):
         WideWeights,
         WideResiduals,
         ComplexTransform,
+        Threefry,
     )
