@@ -103,7 +103,7 @@ def test_the_name_that_a_loop_is_told_by_sets_its_rounds(tmp_path: Path) -> None
     ((loop, _),) = call_graph(hlo.parse(UNKNOWN)).loops()
     for options in (), ("--chip", "h100"):
         told = run("cost", tmp_path / "m.txt", *options).stdout
-        assert f"1 loop, each counted once (set --trips {loop.name}=N)" in told
+        assert f"1 loop, counted once (set --trips {loop.name}=N)" in told
     for name in loop.name, "body":
         told = run("cost", tmp_path / "m.txt", "--trips", f"{name}=8").stdout
         assert "unknown trip counts" not in told

@@ -181,7 +181,8 @@ def loops_told(loops: Sequence[hlo.Instruction]) -> str:
     """Returns a message that loops are counted once, with the options that set their trip counts."""
     options = " ".join(f"--trips {shlex.quote(one.name)}=N" for one in loops[:_LOOPS])
     more = f" and {len(loops) - _LOOPS:,} more" if len(loops) > _LOOPS else ""
-    return f"{pluralize(len(loops), 'loop')}, each counted once (set {options}{more})"
+    each = "each " if len(loops) > 1 else ""
+    return f"{pluralize(len(loops), 'loop')}, {each}counted once (set {options}{more})"
 
 
 def scatters_told(found: cost.Estimate) -> str:

@@ -177,7 +177,6 @@ def _of_collective(compilation: Compilation, cause: Cause) -> Cause:
             told = (
                 *(r.origin for r in known),
                 *(r.scheme for r in known),
-                *one.changes,
             )
             because = one.why.removeprefix("because ")
             was = next((r.part_kind for r in known), "")
@@ -189,6 +188,7 @@ def _of_collective(compilation: Compilation, cause: Cause) -> Cause:
                 partitioned_as=was,
                 because=because,
                 evidence=(*cause.evidence, *dict.fromkeys(filter(None, told))),
+                change=cause.change or "; or ".join(dict.fromkeys(filter(None, one.changes))),
             )
     return cause
 

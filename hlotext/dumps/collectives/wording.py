@@ -265,7 +265,7 @@ def suggestion(
         price.append(f"the array takes {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory")
     elif grows:
         following = f" with {_results(results)} sharded the same way" if results else ""
-        following += f"{' and' if results else ' with'} what {_results(free)} then takes" if free else ""
+        following += f", including what {_results(free)} then takes" if free else ""
         price.append(
             f"each device needs {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory{following}"
         )
