@@ -46,6 +46,7 @@ CONTENTS = {
     "JSON": b'{"a": 1}',
     "GZIP": bytes.fromhex("1f8b08000000000000034b4c4a"),
     "TAR": b"junk" * 200,
+    "STEPTAR": STEP,
     "QUOTED": b"".join(b"> " + line + b"\n" for line in STEP.splitlines()),
     "NOFIELD": b'{"hloModule": {"nam": "x"}}',
     "LINES": b"".join(STEP.splitlines(keepends=True)[3:5]),
@@ -71,7 +72,12 @@ CONTENTS = {
     "CUT": STEP[: STEP.rindex(b"f32") + 2],
 }
 FOLDERS = ("FOLDER", "NONE", "MODULES", "CLOSED")
-NAMES = {"TAR": "junk.tar", "LOCKED": "locked", **{word: word.lower() for word in FOLDERS}}
+NAMES = {
+    "TAR": "junk.tar",
+    "STEPTAR": "step.tar",
+    "LOCKED": "locked",
+    **{word: word.lower() for word in FOLDERS},
+}
 WITHOUT = (
     "import sys; sys.modules[sys.argv.pop()] = None; from hlotext.cli import main; main(prog_name='hlotext')"
 )

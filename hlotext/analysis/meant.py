@@ -11,6 +11,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.spelling import nearest, suggestion
 from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.tables.other_names import opcode_named
 from hlotext.syntax.source.limits import MAX_COMPARED_WORDS
 
 _WILD = re.compile(r"[*?]")
@@ -41,10 +42,17 @@ def bare(name: str) -> str:
     return name.strip(" \"'`,:;=").removeprefix("%") or name
 
 
+def _target(instruction: Instruction) -> str:
+    """What a custom call calls, in lower case; empty for others."""
+    if instruction.opcode != "custom-call":
+        return ""
+    return str(instruction.attributes.get("custom_call_target", "")).lower()
+
+
 class NamesMeant:
     """Collects suggestions for an unknown name from one or several modules. `str()` is the end of a message.
 
-    Suggests instructions with that opcode, those of the entry first, or else names that are spelled similarly or
+    Suggests instructions with that opcode or target, however spelled, those of the entry first, or else names that are spelled similarly or
     contain it.
     """
 
@@ -53,7 +61,7 @@ class NamesMeant:
         self._is_dressed = self._name != name.removeprefix("%")
         self._pattern = re.compile(fnmatch.translate(self._name)) if _WILD.search(self._name) else None
         stem, _, number = self._name.rpartition(".")
-        self._opcode = stem if number.isdecimal() else self._name
+        self._opcode = opcode_named(stem if number.isdecimal() else self._name)
         self._place = ""
         """The file of the first module, for a shell; empty if it has none."""
         self._of_opcode: dict[str, None] = {}
@@ -68,9 +76,10 @@ class NamesMeant:
         if self._is_dressed and module.find(self._name) is not None:
             self._of_opcode = {self._name: None}
             return
-        if self._opcode in OPCODES and len(self._of_opcode) < _MOST:
+        if len(self._of_opcode) < _MOST:
             entry = module.entry
-            mine = [one for one in module.instructions() if one.opcode == self._opcode]
+            opcode = self._opcode if self._opcode in OPCODES else None
+            mine = [one for one in module.instructions() if one.opcode == opcode or _target(one) == word]
             mine.sort(key=lambda one: one.computation is not entry)
             self._of_opcode.update(dict.fromkeys(one.name for one in mine[:_MOST]))
         if self._of_opcode:

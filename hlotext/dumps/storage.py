@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
+import re
 import tarfile
 import tempfile
 import weakref
@@ -15,7 +16,8 @@ from typing import IO, Generic, Protocol, TypeVar
 
 import attrs
 
-from hlotext.syntax.source.inputs import InputError, read_all, unpack, unpacked
+from hlotext.syntax.hints import foreign_text
+from hlotext.syntax.source.inputs import InputError, decode, read_all, unpack, unpacked
 
 PACKINGS = (".gz", ".xz", ".zst")
 """Suffixes of compressed files."""
@@ -225,7 +227,7 @@ class ArchiveStorage(_Archive[tarfile.TarInfo]):
             except (OSError, ValueError, tarfile.TarError, EOFError) as error:
                 if isinstance(error, InputError):
                     raise
-                raise InputError(f"{self.root} is not a readable archive: {error}") from None
+                raise _no_archive(self.root, error) from None
         return self._tar
 
 
@@ -254,12 +256,33 @@ class ZipStorage(_Archive[zipfile.ZipInfo]):
             try:
                 self._zip = zipfile.ZipFile(self.root)
             except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
-                raise InputError(f"{self.root} is not a readable archive: {error}") from None
+                raise _no_archive(self.root, error) from None
             weakref.finalize(self, self._zip.close)
             for member in self._zip.infolist():
                 if not member.is_dir():
                     self._add(member.filename, member)
         return self._zip
+
+
+def _no_archive(path: str, error: Exception) -> InputError:
+    """The error for a file that is named like an archive: what it looks like instead, or what its reader says."""
+    try:
+        with open(path, "rb") as file:
+            head = decode(unpacked(file).read(_PROBED))
+    except Exception:  # each packer has errors of its own
+        head = ""
+    if any(word in head for word in _WORDS_OF_HLO):
+        stem = re.sub(r"(?:\.(?:tar|tgz|txz|zip|gz|xz|zst))+\Z", "", path, flags=re.IGNORECASE)
+        return InputError(f"{path} is not an archive; it looks like HLO text: rename it to {stem}.txt")
+    kind = foreign_text.guess_format(head)
+    if kind and not kind.startswith("a binary"):
+        return InputError(f"{path} is not an archive; it looks like {kind}")
+    return InputError(f"{path} is not a readable archive: {error}")
+
+
+_PROBED = 4096
+"""Bytes of a file that tell what it is."""
+_WORDS_OF_HLO = ("HloModule ", "ENTRY ")
 
 
 def _unpacked(path: str) -> IO[bytes]:

@@ -59,6 +59,9 @@ RESULTS = frozenset(
 )
 """Classes of results and settings, of which a program has few: they may be slower, and say what they have."""
 
+FEW = frozenset({"Module", "Computation"})
+"""Classes of nodes whose attributes are asked for too seldom for `__getattr__` to cost anything that can be measured."""
+
 SETTINGS = frozenset({"Builder", "Config", "DeviceMesh", "Editor", "Pipeline", "PrintOptions", "RewriteRule"})
 """Classes that people make themselves."""
 

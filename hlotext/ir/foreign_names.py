@@ -7,13 +7,14 @@ properties that something else sets. Python itself proposes a name that is spell
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from typing import NoReturn, TypeVar
 
 from attrs.exceptions import FrozenInstanceError
 
 from hlotext.ir import short_names
-from hlotext.ir.foreign_name_tables import FOREIGN, READ_ONLY, RESULTS, UNSUPPORTED
+from hlotext.ir.foreign_name_tables import FEW, FOREIGN, READ_ONLY, RESULTS, UNSUPPORTED
 from hlotext.ir.spelling import nearest, with_article
 
 T = TypeVar("T", bound=type)
@@ -41,8 +42,11 @@ _ANSWERING = (ForeignName, short_names.ShortName)
 
 def message(kind: str, name: str, meant: str = "") -> str:
     """Returns the message for a missing attribute, in Python's words, with a suggestion if `meant` is given."""
-    use = f"did you mean `.{meant}`?" if is_member(meant) else f"use {meant}"
-    return f"{kind!r} object has no attribute {name!r}" + (f"; {use}" if meant else "")
+    return f"{kind!r} object has no attribute {name!r}" + (f"; {_use(meant)}" if meant else "")
+
+
+def _use(meant: str) -> str:
+    return f"did you mean `.{meant}`?" if is_member(meant) else f"use {meant}"
 
 
 def messages(kind: str, name: str, meant: list[str]) -> str:
@@ -89,7 +93,7 @@ def with_foreign_names(kind: T) -> T:
         if protocol == "__len__":
             kind.__bool__ = _true  # type: ignore[attr-defined]  # which Python would take from the length
     explain_frozen(kind)
-    if name in RESULTS:
+    if name in RESULTS or name in FEW:
         tell_members(kind)
     for attribute, use in READ_ONLY.get(name, {}).items():
         refuse = _no_setter(f"{attribute} of {name} cannot be set; {use}")
@@ -108,7 +112,7 @@ def tell_members(kind: type) -> None:
     """Lets a class answer for an attribute that it does not have with a name that is spelled alike, or with all it has.
 
     A class with `__getattr__` is slower at every attribute (see `ForeignName`), so this is for results, of which a program
-    has few, not for nodes and values.
+    has few, and for modules and computations, not for what there are thousands of.
     """
     if "_says_members" in vars(kind):
         return
@@ -116,32 +120,42 @@ def tell_members(kind: type) -> None:
     found: Callable[[object, str], object] | None = getattr(kind, "__getattr__", None)
 
     def missing(value: object, name: str) -> object:
-        if isinstance(foreign := _static(kind, name), ForeignName):
-            return foreign.__get__(value, kind)
-        if found is not None:  # what attrs computes on first access
+        if found is not None and not isinstance(
+            _static(kind, name), _ANSWERING
+        ):  # what attrs computes on first access
             try:
                 return found(value, name)
             except AttributeError:
                 if name.startswith("_") or name in dir(kind):
                     raise
-        if name.startswith("_") or name in dir(kind):  # a property that itself lacks something
-            raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=value)
-        meant = FOREIGN.get(kind.__name__, {}).get(name, "")
-        said = message(kind.__name__, name, meant)
-        raise AttributeError(said if meant else f"{said}; {_members(kind, name)}", name=None, obj=None)
+        if name.startswith("_") or name in dir(kind):
+            return object.__getattribute__(value, name)  # raises again what a property raised
+        kind_of_value: type = type(value)
+        raise AttributeError(_unknown(kind_of_value, name), name=None, obj=None)
 
     kind.__getattr__ = missing  # type: ignore[attr-defined]
 
 
-def _members(kind: type, name: str) -> str:
-    """The members of a class that a misspelled name may mean."""
+@functools.lru_cache(maxsize=256)
+def _unknown(kind: type, name: str) -> str:
+    """The message about a name that a class does not have. Cached: whoever asks with `hasattr` asks often."""
+    title = next((one.__name__ for one in kind.__mro__ if one.__name__ in FOREIGN), kind.__name__)
+    foreign = FOREIGN.get(title, {})
+    said = message(kind.__name__, name, foreign.get(name, ""))
+    return said if name in foreign else f"{said}; {_members(kind, name, foreign)}"
+
+
+def _members(kind: type, name: str, foreign_names: Mapping[str, str]) -> str:
+    """The members of a class that a misspelled name may mean, its own or those of another library."""
     base = set().union(*(dir(one) for one in kind.__mro__[1:] if one.__module__ == "builtins"))
     foreign = {one for one in dir(kind) if isinstance(_static(kind, one), _ANSWERING)}
     own = [one for one in dir(kind) if not one.startswith("_") and one not in base and one not in foreign]
     fields = [field.name for field in getattr(kind, "__attrs_attrs__", ()) if not field.name.startswith("_")]
-    own = list(dict.fromkeys([*fields, *own]))
-    if near := nearest(name, own):
-        return f"did you mean `.{near[0]}`?"
+    asked = [one.partition("(")[0] for one in foreign_names.values()]
+    own = list(dict.fromkeys([*fields, *(one for one in asked if one in own), *own]))
+    if near := nearest(name, {**dict.fromkeys(own), **foreign_names}):
+        best = next((one for one in near if one in own), near[0])
+        return _use(foreign_names.get(best, best))
     shown = ", ".join(f"{one}()" if callable(_static(kind, one)) else one for one in own[:_MOST_MEMBERS])
     left = len(own) - _MOST_MEMBERS
     what = "" if issubclass(kind, list) and not own else f"has {shown}"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 
 from hlotext.ir.foreign_name_tables import turned
-from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.spelling import did_you_mean, slip_of, suggestion
 
 
 class MissingNameError(AttributeError):
@@ -66,7 +66,10 @@ def meant_in(package: str, name: str) -> str:
     if elsewhere:
         return f"it is {' or '.join(elsewhere)}"
     use = _MEANT[""].get(key)
-    return f"use {use}" if use is not None else did_you_mean(name, public)
+    if use is not None:
+        return f"use {use}"
+    slip = suggestion(slip_of(name, public)) or _nearly_listed(package, key) or did_you_mean(name, public)
+    return slip or f"dir({package}) lists what it has"
 
 
 def _listed(package: str, name: str) -> str:
@@ -75,6 +78,14 @@ def _listed(package: str, name: str) -> str:
     use = _MEANT.get(package.removeprefix(_OWN).removeprefix("."), {}).get(key)
     use = use or (_MAIN.get(package) if key in _VERBS else None)
     return "" if use is None else f"use {use}" if "(" in use or " " in use else f"did you mean `{use}`?"
+
+
+def _nearly_listed(package: str, key: str) -> str:
+    """The advice of the tables about the name that a misspelled one may be; empty if there is none."""
+    listed = _MEANT.get(package.removeprefix(_OWN).removeprefix("."), {})
+    known = {**dict.fromkeys(_VERBS if package in _MAIN else ()), **listed}
+    near = slip_of(key, known)
+    return _listed(package, near[0]) if near else ""
 
 
 def _packages() -> tuple[str, ...]:

@@ -56,6 +56,16 @@ def _rules_now(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[s
     return {code: options for code, options in table.items() if not note_of(code)} if table else table
 
 
+def _by_name(word: str, named: Mapping[str, str]) -> str:
+    """A suggestion of the code of the rule that is named nearly like a word; empty if there is none."""
+    plain = word.lower().replace("_", "-")
+    return suggestion(named[name] for name in nearest(plain, named)) if len(plain) > _CODE_LENGTH else ""
+
+
+_CODE_LENGTH = 5
+"""Letters of a word that may be meant for a code."""
+
+
 @attrs.frozen
 class Config:
     """Lint configuration: selected rules, ignored paths and thresholds. A code prefix such as `C` selects a family."""
@@ -140,7 +150,7 @@ class Config:
                     suggestion(_family(prefix))
                     or suggestion([named[prefix]] if prefix in named else about[:_MOST_ABOUT])
                     or suggestion(codes_meant(prefix, known))
-                    or suggestion(named[name] for name in nearest(prefix, named) if prefix.isidentifier())
+                    or _by_name(prefix, named)
                     or "`hlotext help rule` lists all"
                 )
                 raise ConfigError(f"{prefix} is neither a rule code nor a prefix of one; {meant}")

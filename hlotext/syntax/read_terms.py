@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from hlotext.findings.errors import HloSyntaxError, TermError
+from hlotext.ir.arguments import caller_level
 from hlotext.ir.nodes.source import Source
-from hlotext.ir.values.types import dtype_meant, shape_meant
+from hlotext.ir.spelling import did_you_mean
+from hlotext.ir.values.types import ELEMENT_TYPES, dtype_meant, shape_meant
 from hlotext.syntax import reading
 from hlotext.syntax.hints.hints import BRACES, TEXT_ENDS
 from hlotext.syntax.hints.parse_failure import CLOSERS
@@ -106,6 +109,12 @@ def parse_shape(text: str) -> Shape:
         if meant := dtype_meant(name):
             problem = TermError(f"{name} is numpy's name of an element type", text.find(name), help=meant)
             raise _syntax_error("X101", text, problem)
+        if name not in ELEMENT_TYPES and (meant := did_you_mean(name, ELEMENT_TYPES)):
+            warnings.warn(
+                f"the element type {name} is unknown to this release; {meant}",
+                RuntimeWarning,
+                stacklevel=caller_level(),
+            )
     return shape
 
 

@@ -112,6 +112,16 @@ def opcode_meant(word: str) -> str:
     return suggestion([name]) if name is not None and name != word else ""
 
 
+def opcode_named(word: str) -> str:
+    """Returns the opcode that a word is another name or spelling of, such as `TopK` or `AllReduce`; else the word."""
+    if word in OPCODES:
+        return word
+    plain = _DIALECT.sub("", word.lower())
+    dashed = plain.replace("_", "-")
+    glued = {name.replace("-", ""): name for name in OPCODES}
+    return _BY_OTHER_NAME.get(plain.replace("-", "_")) or glued.get(dashed.replace("-", ""), word)
+
+
 def opcode_suggested(word: str) -> str:
     """Returns a suggestion for an unknown opcode, by its name in other languages or by spelling; may be empty."""
     return opcode_meant(word) or did_you_mean(word.rstrip("_").replace("_", "-"), OPCODES)

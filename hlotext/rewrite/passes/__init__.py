@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import attrs
 
-from hlotext.ir.spelling import did_you_mean, suggestion, unknown
+from hlotext.ir.spelling import did_you_mean, slip_of, suggestion, unknown
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, Property
 
 _CLASSES = {
@@ -194,7 +194,35 @@ def pass_meant(name: str) -> str:
     """
     plain = _plain(name)
     same = [own for own, kind in all_passes().items() if plain in (_plain(own), _plain(kind.__name__))]
-    return suggestion(same) or did_you_mean(name, (*PASSES, *MODELS)) or "`hlotext help pass` lists all"
+    known = (*PASSES, *MODELS)
+    by_class = {_plain(kind.__name__): own for own, kind in all_passes().items()}
+    same = (
+        same
+        or _passes_doing(name)
+        or slip_of(name, known)
+        or [by_class[one] for one in slip_of(plain, by_class)]
+    )
+    return suggestion(same) or did_you_mean(name, known) or "`hlotext help pass` lists all"
+
+
+def _passes_doing(word: str) -> list[str]:
+    """The passes that do what a word says, such as `simplify` or `inline`, those that XLA runs most often first."""
+    stem = _ENDING.sub("", word.lower())
+    if len(stem) < _SHORTEST_STEM:
+        return []
+    words = {
+        own: f"{own} {_WORD.sub(' ', kind.__name__)} {(kind.__doc__ or '').partition('.')[0]}"
+        for own, kind in all_passes().items()
+    }
+    named = [own for own, text in words.items() if re.search(rf"\b{re.escape(stem)}", text, re.IGNORECASE)]
+    return named[:_MOST_NAMED]
+
+
+_ENDING = re.compile(r"(?:y|ies|ier|ying|ing|ers?|e?s|e|ion|ization|ize|izer)\Z")
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+"""Between the words of a class's name."""
+_SHORTEST_STEM = 4
+_MOST_NAMED = 3
 
 
 def _plain(name: str) -> str:
