@@ -52,8 +52,8 @@ def _target(instruction: Instruction) -> str:
 class NamesMeant:
     """Collects suggestions for an unknown name from one or several modules. `str()` is the end of a message.
 
-    Suggests instructions with that opcode or target, however spelled, those of the entry first, or else names that are spelled similarly or
-    contain it.
+    Suggests instructions with that opcode or target, however spelled, those of the entry first, or else names that are
+    spelled similarly or contain it.
     """
 
     def __init__(self, name: str) -> None:
