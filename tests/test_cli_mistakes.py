@@ -47,6 +47,8 @@ CONTENTS = {
     "GZIP": bytes.fromhex("1f8b08000000000000034b4c4a"),
     "TAR": b"junk" * 200,
     "STEPTAR": STEP,
+    "DIFF": b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n",
+    "NPZ": b"PK\x03\x04" + bytes(26) + b"x.npy\x93NUMPY",
     "QUOTED": b"".join(b"> " + line + b"\n" for line in STEP.splitlines()),
     "NOFIELD": b'{"hloModule": {"nam": "x"}}',
     "LINES": b"".join(STEP.splitlines(keepends=True)[3:5]),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -338,6 +340,17 @@ def test_a_name_of_xla_in_a_computation_that_nobody_has_read(tmp_path: Path) -> 
     (tmp_path / "m.txt").write_text(STEP)
     with pytest.raises(AttributeError, match=r"'Computation' object .* did you mean `\.root`\?"):
         assert wrong(hlo.load(tmp_path / "m.txt", lazy=True).entry).root_instruction
+
+
+def test_python_proposes_what_a_misspelled_name_of_xla_is_here() -> None:
+    """Of classes without `__getattr__`, in the words of Python; a list of names has none of these."""
+    root = hlo.parse(STEP).entry.root
+    script = f"import hlotext\nhlotext.parse({STEP!r}).entry.root.operand_coutn"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stderr.splitlines()[-1].endswith("Did you mean: 'len(instruction.operands)'?")
+    assert "operand_count" not in dir(root)
 
 
 def test_one_code_is_a_selection() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import attrs
@@ -57,7 +58,10 @@ def command(files: tuple[str, ...], dump: str | None, limit: int, output_format:
         try:
             data, name = read_data(place)
         except InputError as error:
-            raise Unreadable(str(error)) from None
+            more = (
+                "" if os.path.lexists(place) else "; `hlotext message -` reads a message from standard input"
+            )
+            raise Unreadable(f"{error}{more}") from None
         found = messages.read(data if isinstance(data, str) else decode(data))
         if lines is not None:
             found = messages.Messages(tuple(map(lines.added, found)))

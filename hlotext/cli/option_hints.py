@@ -52,6 +52,7 @@ _HABITS = (
     ("diff", "u U y unified side-by-side color-words word-diff", "leave it out: --full lists every changed operation"),
     ("diff", "q brief stat name-only exit-code", "leave it out: the exit status is 0 for equal modules and 1 for others"),
     ("diff", "r recursive w b ignore-all-space", "leave it out: folders are compared in full, and whitespace is ignored"),
+    ("lint", "exclude extend-exclude include force-exclude", "leave it out: name the files and folders to lint"),
     ("lint", "explain list list-rules show-rules", "`hlotext help rule` lists the rules and explains each"),
     ("lint", "no-cache cache-dir watch preview unsafe-fixes show-fixes add-noqa", "leave it out: there is no such mode"),
 )  # fmt: skip

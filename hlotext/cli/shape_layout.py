@@ -18,6 +18,7 @@ from hlotext.cli.json_output import note_error
 from hlotext.cli.output import Output, TerminalColumn, TerminalTable, echo, output, shortened, terminal_width
 from hlotext.ir.files import write_text
 from hlotext.ir.values.types import ELEMENT_TYPES, types_meant
+from hlotext.syntax import read_terms
 from hlotext.view import LayoutPicture
 
 _FAULT = 1
@@ -110,7 +111,7 @@ def _texts(shapes: tuple[str, ...]) -> Iterator[str]:
 
 def _shape(text: str) -> hlo.Shape:
     try:
-        shape = hlo.parse_shape(text)
+        shape = read_terms.read_shape(text)
         for _, leaf in shape.leaves():
             if leaf.is_array and str(leaf.element_type) not in ELEMENT_TYPES:
                 meant = types_meant(str(leaf.element_type))

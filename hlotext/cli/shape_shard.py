@@ -21,6 +21,7 @@ from hlotext.ir.values.named_sharding import with_mesh
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding, Sharding
 from hlotext.ir.values.tile_assignment import IotaTileAssignment
+from hlotext.syntax import read_terms
 from hlotext.view.sharding_picture import sharding_svg
 
 
@@ -37,7 +38,7 @@ class Wanted:
 def show_array(shape_text: str, sharding: str, wanted: Wanted, limit: int, output_format: str) -> None:
     """Shows the shards of an array. Raises Unreadable, UsageError."""
     try:
-        shape = hlo.parse_shape(shape_text)
+        shape = read_terms.read_shape(shape_text)
     except hlo.HloSyntaxError as error:
         raise Unreadable(_said(shape_text, error)) from None
     try:

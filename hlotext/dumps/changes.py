@@ -14,6 +14,7 @@ from hlotext.dumps.identity.pairing import Pairing
 from hlotext.dumps.identity.states import NOT_COUNTED, Op, State
 from hlotext.ir.caches import text_cache
 from hlotext.ir.tables import traits
+from hlotext.syntax import read_terms
 
 _REFERENCE = re.compile(r"%([A-Za-z_][\w.\-]*)", re.ASCII)
 
@@ -72,7 +73,7 @@ class Changes:
 def shape_bytes(shape: str) -> int | None:
     """Returns the bytes of an array, or of all arrays of a tuple, as XLA counts them; None if the text is not a shape."""
     try:
-        parsed = hlo.parse_shape(shape)
+        parsed = read_terms.read_shape(shape)
     except hlo.HloSyntaxError:
         return None
     total = 0

@@ -275,7 +275,7 @@ def _no_archive(path: str, error: Exception) -> InputError:
         stem = re.sub(r"(?:\.(?:tar|tgz|txz|zip|gz|xz|zst))+\Z", "", path, flags=re.IGNORECASE)
         return InputError(f"{path} is not an archive; it looks like HLO text: rename it to {stem}.txt")
     kind = foreign_text.guess_format(head)
-    if kind and not kind.startswith("a binary"):
+    if kind and not kind.startswith(("a binary", "a zip", "a gzip", "an xz", "a zstd")):
         return InputError(f"{path} is not an archive; it looks like {kind}")
     return InputError(f"{path} is not a readable archive: {error}")
 

@@ -201,6 +201,7 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
             "element_type": "dtype type primitive_type xla_element_type np_dtype",
             "layout.minor_to_major": "minor_to_major",
             "layout.memory_space": "memory_space",
+            "layout.tiles": "tile tiles tiling",
             "rank": "ndim ndims",
             "element_count": "size numel count num_elements elements",
             "tuple_shapes": "tuple_elements parts types",

@@ -8,6 +8,7 @@ properties that something else sets. Python itself proposes a name that is spell
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping
 from typing import NoReturn, TypeVar
 
@@ -102,10 +103,42 @@ def with_foreign_names(kind: T) -> T:
     listed: Callable[[object], list[str]] = kind.__dir__  # type: ignore[assignment]
 
     def own_names(value: object) -> list[str]:
-        return [name for name in listed(value) if not isinstance(_static(type(value), name), _ANSWERING)]
+        own = [name for name in listed(value) if not isinstance(_static(type(value), name), _ANSWERING)]
+        return [*own, *_proposals(name)] if _is_proposing() else own
 
     kind.__dir__ = own_names  # type: ignore[method-assign, assignment]  # completed and proposed are names that exist
     return kind
+
+
+class _Meant(str):
+    """A name of another library that reads as what it is here, for Python to propose for a misspelled one."""
+
+    use: str
+
+    def __str__(self) -> str:
+        return self.use
+
+    def __format__(self, spec: str) -> str:
+        return format(self.use, spec)
+
+
+def _proposals(title: str) -> list[str]:
+    found = []
+    for name, meant in FOREIGN.get(title, {}).items():
+        found.append(one := _Meant(name))
+        one.use = meant
+    return found
+
+
+def _is_proposing() -> bool:
+    """True if Python asks for the names of an object since one that it does not have was asked for.
+
+    Of the classes that do without `__getattr__` this is the only question that such a failure leads to.
+    """
+    try:
+        return sys._getframe(2).f_globals.get("__name__") == "traceback"
+    except ValueError:  # asked by Python itself, below all frames, as before 3.12
+        return True
 
 
 def tell_members(kind: type) -> None:

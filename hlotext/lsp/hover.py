@@ -15,6 +15,7 @@ from hlotext.analysis import byte_text, call_graph, responsible_frame, total_of
 from hlotext.findings import escape
 from hlotext.lsp.facts import Facts
 from hlotext.lsp.reading import View
+from hlotext.syntax import read_terms
 
 Row = tuple[str, str]
 
@@ -149,7 +150,7 @@ def _shape_at(view: View, position: Any) -> tuple[int, int, list[Row]] | None:
     for found in _SHAPE.finditer(text, start, end):
         if found.start() <= offset < found.end():
             try:
-                return found.start(), found.end(), layout.explain(hlo.parse_shape(found[0])).rows()
+                return found.start(), found.end(), layout.explain(read_terms.read_shape(found[0])).rows()
             except (hlo.HloSyntaxError, layout.LayoutError):
                 return None
     return None

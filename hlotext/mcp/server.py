@@ -28,6 +28,7 @@ from hlotext.mcp.answers import MOST_CHARACTERS, Answer
 from hlotext.mcp.store import RefusedError, Store
 from hlotext.rewrite.passes import PASSES
 from hlotext.schemas.columns import columns, tables
+from hlotext.syntax import read_terms
 
 SECONDS = 20.0
 """Timeout of a call in seconds."""
@@ -153,7 +154,7 @@ _RESOURCES: tuple[tuple[str, Callable[..., str], str], ...] = (
     ),
     (
         "layout/{shape}",
-        lambda shape: str(layout.explain(hlo.parse_shape(shape))),
+        lambda shape: str(layout.explain(read_terms.read_shape(shape))),
         "Explanation of a shape.",
     ),
     ("schema/{command}", lambda command: json.dumps(schemas.schema(command)), "Schema of a command's JSON."),

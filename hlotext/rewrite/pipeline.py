@@ -49,6 +49,8 @@ def _way(one: object) -> str:
         return f"; hlotext.rewrite.parse_passes({one!r}) returns a list of them"
     if isinstance(one, RewriteRule):
         return "; hlotext.rewrite.ApplyRules makes one of rules"
+    if isinstance(one, list | tuple) and one and all(isinstance(inner, Pass) for inner in one):
+        return "; it is a list of passes already: leave out the brackets around it"
     return f"; make one: {one.__name__}()" if isinstance(one, type) and issubclass(one, Pass) else ""
 
 

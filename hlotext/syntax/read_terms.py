@@ -95,8 +95,20 @@ def _syntax_error(code: str, text: str, problem: TermError) -> HloSyntaxError:
 def parse_shape(text: str) -> Shape:
     """Parses a shape, such as `bf16[8,128]{1,0:T(8,128)(2,1)}`, a tuple or a token.
 
-    Raises HloSyntaxError if the text is invalid, or has numpy's name of an element type. Other unknown types are kept.
+    Raises HloSyntaxError if the text is invalid, or has numpy's name of an element type. Other unknown types are
+    kept, with a warning where one is spelled nearly like a known one.
     """
+    shape = read_shape(text)
+    for _, leaf in shape.leaves():
+        name = leaf.element_type.name
+        if name not in ELEMENT_TYPES and (meant := did_you_mean(name, ELEMENT_TYPES)):
+            message = f"the element type {name} is unknown to this release; {meant}"
+            warnings.warn(message, RuntimeWarning, stacklevel=caller_level())
+    return shape
+
+
+def read_shape(text: str) -> Shape:
+    """Parses a shape as `parse_shape`, without a warning: whoever asks says himself what is unknown."""
     try:
         shape: Shape = _read("shape", text)
     except HloSyntaxError:
@@ -109,12 +121,6 @@ def parse_shape(text: str) -> Shape:
         if meant := dtype_meant(name):
             problem = TermError(f"{name} is numpy's name of an element type", text.find(name), help=meant)
             raise _syntax_error("X101", text, problem)
-        if name not in ELEMENT_TYPES and (meant := did_you_mean(name, ELEMENT_TYPES)):
-            warnings.warn(
-                f"the element type {name} is unknown to this release; {meant}",
-                RuntimeWarning,
-                stacklevel=caller_level(),
-            )
     return shape
 
 
@@ -129,7 +135,7 @@ def parse_literal(text: str, shape: Shape | str) -> Literal:
 
     Raises HloSyntaxError if the text is invalid or does not fit the shape.
     """
-    shape = parse_shape(shape) if isinstance(shape, str) else shape
+    shape = read_shape(shape) if isinstance(shape, str) else shape
     try:
         return read_literal(text, shape)
     except TermError as error:

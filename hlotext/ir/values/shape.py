@@ -155,7 +155,10 @@ class Shape(Abbreviated):
 
     @dynamic_dimensions.default
     def _all_static(self) -> tuple[bool, ...]:
-        return (False,) * len(self.dimensions)
+        try:
+            return (False,) * len(self.dimensions)
+        except TypeError:  # which `sizes_of` says
+            return ()
 
     @depth.default
     def _deepest(self) -> int:

@@ -33,7 +33,7 @@ from hlotext.memory.files.records import (
 from hlotext.memory.files.value_names import Short
 from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.values import Value
-from hlotext.syntax.read_terms import parse_shape
+from hlotext.syntax.read_terms import read_shape
 from hlotext.syntax.source.inputs import InputError
 
 
@@ -230,7 +230,7 @@ class _Joiner:
     def _parsed(self, text: str) -> Shape | None:
         if text not in self._shapes:
             try:
-                self._shapes[text] = parse_shape(text)
+                self._shapes[text] = read_shape(text)
             except HloSyntaxError:
                 self._shapes[text] = None
         return self._shapes[text]

@@ -25,6 +25,8 @@ _BINARY: tuple[tuple[str, str], ...] = (
 )
 """Beginnings of binary files, as far as decoding keeps them."""
 
+_ARRAYS = "an archive of NumPy arrays, each of which `hlotext run --input` takes as .npy beside a module"
+
 _TEXT: tuple[tuple[str, str], ...] = (
     (r"; ModuleID|target (?:triple|datalayout)|define .*@", "LLVM IR"),
     (r"BufferAssignment:", "XLA's buffer assignment, a report dumped next to the module's text"),
@@ -72,6 +74,7 @@ _TEXT: tuple[tuple[str, str], ...] = (
     ),
     (r"\s*<(?:!DOCTYPE|html|svg|\?xml)", "a web page or XML"),
     (r"\s*(?:strict )?digraph\b", "a graph for Graphviz"),
+    (r"diff --git |--- \S.*\n\+\+\+ \S", "a diff"),
     (
         r"(?:[^\n]*(?:Error|Exception|status): )?(?:RESOURCE_EXHAUSTED|INTERNAL|INVALID_ARGUMENT|UNIMPLEMENTED|UNKNOWN): ",
         "a compiler message, which `hlotext message` explains",
@@ -90,7 +93,7 @@ def guess_format(text: str) -> str:
     head = text[:4000]
     for beginning, kind in _BINARY:
         if head.startswith(beginning):
-            return kind
+            return _ARRAYS if beginning.startswith("PK") and ".npy" in head else kind
     if _is_utf16(head):
         return "UTF-16 text; save it as UTF-8"
     unprintable = sum(not c.isprintable() and not c.isspace() for c in head)
