@@ -373,6 +373,8 @@ def chip(name: str) -> Chip:
     of_kind = [row.name for row in _ROWS if row.backend.value == word]
     if of_kind:  # the kind of a chip; only the CPU's is a chip too
         raise ValueError(f"no chip is named {name!r}; give one of {', '.join(of_kind)}")
+    if "," in word:
+        raise ValueError(f"one chip at a time, not {name!r}")
     held = [known for known in CHIPS if known in word]  # tpu-v4, nvidia-h100-80gb
     # The first letter is a family of products, and no slip: v100 is neither a100 nor h100.
     family = [known for known in CHIPS if known[0] == _MAKER.sub("", word)[:1]]

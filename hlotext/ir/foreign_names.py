@@ -123,10 +123,11 @@ class _Meant(str):
 
 
 def _proposals(title: str) -> list[str]:
-    found = []
+    found: list[str] = []
     for name, meant in FOREIGN.get(title, {}).items():
-        found.append(one := _Meant(name))
+        one = _Meant(name)
         one.use = meant
+        found.append(one)
     return found
 
 
