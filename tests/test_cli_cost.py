@@ -374,6 +374,19 @@ def test_utilization_at_the_bound(tmp_path: Path) -> None:
     assert f"at most {100 * found.utilization:.1f}% of 197 TFLOP/s" in shown
 
 
+def test_int8_matmuls_are_measured_against_the_rate_of_int8(tmp_path: Path) -> None:
+    """Against bf16's they would use more than all of the chip."""
+    (tmp_path / "m.txt").write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  x = s8[8192,8192]{1,0} parameter(0)\n"
+        "  ROOT d = s32[8192,8192]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"
+    )
+    found = cost.estimate(hlo.load(tmp_path / "m.txt"), "h100")
+    assert found.utilized_peak == found.chip.rates.peaks["int8"]
+    assert found.utilization is not None
+    assert 0.9 < found.utilization <= 1
+    assert "% of 1.98 PFLOP/s" in run("cost", tmp_path / "m.txt", "--chip", "h100").stdout
+
+
 @pytest.mark.parametrize("chip", ["v5e", "v5p", "v6e"])
 def test_cycles_belong_to_the_chip_of_the_compiler(chip: str) -> None:
     """Cycles of a program that was compiled for another chip, or may have been, are no estimate for this one."""

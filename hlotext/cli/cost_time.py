@@ -195,7 +195,7 @@ def scatters_told(found: cost.Estimate) -> str:
 
 def _utilization(found: cost.Estimate, used: float) -> str:
     """The most of the peak that the minimum time leaves room for, with the part that model FLOPs do not count."""
-    peak = found.chip.rates.peak("bf16")
+    peak = found.utilized_peak
     rate = f" of {format_count(peak.value)}FLOP/s" if peak is not None else ""
     again = cost.analyze(found.module).recomputed
     more = f", FLOPs recomputed for the backward pass ({format_percent(again, 1)}) included" if again else ""

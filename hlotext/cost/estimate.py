@@ -21,7 +21,7 @@ from hlotext.analysis import (
     mesh_of,
 )
 from hlotext.analysis.census import census
-from hlotext.analysis.chips import Chip
+from hlotext.analysis.chips import Chip, Figure
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
 from hlotext.analysis.formatting import seconds as time_text
@@ -268,14 +268,22 @@ class Estimate:
 
     @property
     def utilization(self) -> float | None:
-        """Upper bound on utilization: FLOPs of a run divided by the chip's bf16 peak times `seconds`.
+        """Upper bound on utilization: FLOPs of a run divided by `utilized_peak` times `seconds`.
 
         None if a cost or the peak is unknown, or if the time is not a bound.
         """
-        peak = self.chip.rates.peak("bf16")
+        peak = self.utilized_peak
         if not self.is_bound or self.unknown_calls or not self.seconds or peak is None:
             return None
         return sum(one.least.flops * one.runs for one in self.instructions) / (peak.value * self.seconds)
+
+    @property
+    def utilized_peak(self) -> Figure | None:
+        """The peak rate that `utilization` refers to: the chip's for bf16, or a higher one that matmuls use, such as that for
+        int8. None if unknown.
+        """
+        known = [self.chip.rates.peak(name) for name in ("bf16", *self.product_rates)]
+        return max((one for one in known if one is not None), key=lambda one: one.value, default=None)
 
     @functools.cached_property
     def product_rates(self) -> Mapping[str, float]:
