@@ -538,7 +538,7 @@ def test_hlo_before_optimization_is_left_out_beside_the_final_one(
         assert (places, pairs) == (["compiled.txt"], [("lowered.txt", "compiled.txt")])
         (entry,) = run_json("triage", tmp_path)["unoptimized"]
         assert Path(entry["optimized"]).name == "compiled.txt"
-        assert "the HLO of" in run("triage", tmp_path).stdout
+        assert "HLO before optimization of modules below" in run("triage", tmp_path).stdout
     else:
         assert (sorted(places), pairs) == (["compiled.txt", "lowered.txt"], [])
 

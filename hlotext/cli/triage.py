@@ -177,11 +177,11 @@ def _facts(found: triage.Triage, chip: str) -> list[tuple[str, str]]:
         facts.append(("" if number else "shown once", f"{place} is the same module as {same}"))
     if len(found.repeated) > _REPEATED:
         facts.append(("", f"{len(found.repeated) - _REPEATED:,} more texts repeat modules in the dumps"))
-    for number, (place, final) in enumerate(found.unoptimized[:_REPEATED]):
-        facts.append(("" if number else "left out", f"{place}, the HLO of {final} before optimization"))
-    if len(found.unoptimized) > _REPEATED:
-        more = pluralize(len(found.unoptimized) - _REPEATED, "more text")
-        facts.append(("", f"{more} before optimization"))
+    if early := [place for place, _ in found.unoptimized]:
+        more = f" and {len(early) - _REPEATED:,} more" if len(early) > _REPEATED else ""
+        facts.append(
+            ("left out", f"HLO before optimization of modules below: {', '.join(early[:_REPEATED])}{more}")
+        )
     again = _recompiled(found)
     facts += [("" if number else "recompiled", str(one)) for number, one in enumerate(again[:_REPEATED])]
     if len(again) > _REPEATED:

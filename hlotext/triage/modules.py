@@ -36,7 +36,7 @@ class Triage:
     repeated: tuple[tuple[str, str], ...] = ()
     """Skipped files, each with the dumped file of the same module."""
     unoptimized: tuple[tuple[str, str], ...] = ()
-    """Skipped files with HLO before optimization, each with the file of the same module after it."""
+    """Skipped files with HLO before optimization, each with a file of the same module after it, on whatever platform."""
 
     @property
     def fullest(self) -> tuple[Examined, ...]:

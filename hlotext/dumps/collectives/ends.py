@@ -245,7 +245,8 @@ class _Ends:
         )
 
     def _single(self, one: Communication, operand: hlo.Instruction | None, axes: tuple[str, ...]) -> Reason:
-        named = one.instruction if self.final.key_of(one.instruction) is not None else one.start
+        ends = (one.instruction, one.start, *_fusion_around(one.start))
+        named = next((end for end in ends if self.final.key_of(end) is not None), one.start)
         key = self.final.key_of(named)
         candidates = self._candidates(named, key) if key is not None else []
         user = self.places.of(named)
@@ -459,3 +460,9 @@ def _opcode(candidates: list[hlo.Instruction]) -> str:
 
 def _elements(node: hlo.Instruction) -> int | None:
     return node.shape.element_count if node.shape is not None and node.shape.is_array else None
+
+
+def _fusion_around(start: hlo.Instruction) -> tuple[hlo.Instruction, ...]:
+    """The fusion that a collective is in, whose metadata the TPU compiler keeps for both; empty for others."""
+    callers = start.computation.callers if start.computation is not None else ()
+    return callers if len(callers) == 1 and callers[0].opcode == "fusion" else ()
