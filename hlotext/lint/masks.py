@@ -17,6 +17,7 @@ from hlotext.ir.lazy_imports import late_module
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape, default_layout
+from hlotext.lint.classes import chosen_among
 from hlotext.lint.selectors import selector
 from hlotext.lint.slots import before_loops
 from hlotext.lint.values import Value, entered, formula, is_counted
@@ -86,10 +87,14 @@ def _kept_part(module: Module, inner: Value) -> Rate | None:
         return None
     if is_counted(inner, _of_loop):
         return _evaluated(inner, shape)
-    one_hot = selector(inner)
-    if one_hot is None or not one_hot.classes:
-        return None
-    return Rate(1 / one_hot.classes, frozenset(), formula(inner), False)
+    classes = classes_of(inner)
+    return Rate(1 / classes, frozenset(), formula(inner), False) if classes else None
+
+
+def classes_of(mask: Value) -> int | None:
+    """Returns the number of classes of a mask of one-hot rows, or of one class; None for other masks."""
+    one_hot = selector(mask)
+    return one_hot.classes if one_hot is not None else chosen_among(mask)
 
 
 def unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:

@@ -17,8 +17,8 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.alike_fusions import alike
-from hlotext.lint.masks import Rate, kept_part, unbroadcast
-from hlotext.lint.selectors import is_zero, selector
+from hlotext.lint.masks import Rate, classes_of, kept_part, unbroadcast
+from hlotext.lint.selectors import is_zero
 from hlotext.lint.values import Value, entered, formula, source
 
 if TYPE_CHECKING:
@@ -208,8 +208,8 @@ class Zeros:
             rates = (kept.part, 1 - kept.part) if kept is not None else (1.0, 1.0)
             return min(1.0, sum(min(part, rate) for part, rate in zip(parts, rates, strict=True)))
         if one.opcode == "compare":
-            found = selector(value)
-            return 1 / found.classes if found is not None and found.classes else 1.0
+            classes = classes_of(value)
+            return 1 / classes if classes else 1.0
         before = one.operands[0].shape if one.operands else None
         if one.opcode == "reduce" and before is not None and is_zero(operands[1]):
             return min(1.0, first * (before.element_count or 0) / shape.element_count)
