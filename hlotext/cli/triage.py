@@ -177,10 +177,10 @@ def _facts(found: triage.Triage, chip: str) -> list[tuple[str, str]]:
         facts.append(("" if number else "shown once", f"{place} is the same module as {same}"))
     if len(found.repeated) > _REPEATED:
         facts.append(("", f"{len(found.repeated) - _REPEATED:,} more texts repeat modules in the dumps"))
-    if early := [place for place, _ in found.unoptimized]:
-        more = f" and {len(early) - _REPEATED:,} more" if len(early) > _REPEATED else ""
+    if skipped := [place for place, _ in found.unoptimized]:
+        more = f" and {len(skipped) - _REPEATED:,} more" if len(skipped) > _REPEATED else ""
         facts.append(
-            ("left out", f"HLO before optimization of modules below: {', '.join(early[:_REPEATED])}{more}")
+            ("left out", f"HLO before optimization of modules below: {', '.join(skipped[:_REPEATED])}{more}")
         )
     again = _recompiled(found)
     facts += [("" if number else "recompiled", str(one)) for number, one in enumerate(again[:_REPEATED])]
