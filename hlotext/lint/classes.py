@@ -61,6 +61,8 @@ def _index_of(value: Value) -> tuple[int, Instruction] | None:
     one, number = finder.instruction, element.attributes.get("index")
     if one.opcode not in traits.REDUCTIONS | {"sort"} or not isinstance(number, int):
         return None
+    if number >= len(finder.operands()):
+        return None
     counted = entered(finder.operands()[number]).instruction
     along = tuple(one.attributes.get("dimensions", ()))
     if counted.opcode != "iota" or along != (counted.attributes.get("iota_dimension", 0),):

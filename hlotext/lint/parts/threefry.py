@@ -51,9 +51,9 @@ class Threefry(Rule):
             _rotation(largest),
             f"{sum(dear.values()):,} random numbers are computed by threefry: 20 rounds of integer arithmetic on the vector "
             "unit for each, which take longer than reading and writing the arrays",
-            "take the chip's generator (jax.random.key(seed, impl='rbg'), or jax_default_prng_impl='rbg'), whose numbers "
-            "are others, or draw fewer: dropout in a fused attention kernel or not on attention scores, one mask for "
-            "several heads",
+            "use the chip's generator (jax.random.key(seed, impl='rbg'), or jax_default_prng_impl='rbg'), which draws "
+            "different numbers, or draw fewer: dropout in a fused attention kernel or not on attention scores, one mask "
+            "for several heads",
             seconds=sum(saved.values()),
             is_at_most=True,  # what the generator itself takes is not known
             cause="random numbers",
