@@ -101,6 +101,29 @@ def test_devices_are_alike_where_nothing_joins_them(
     assert groups(module) == expected
 
 
+def test_results_of_a_combined_collective_are_apart() -> None:
+    """The loss and a gradient in one all-reduce: the loss does not depend on what the gradient does."""
+    combined = """HloModule m, is_scheduled=true, num_partitions=4
+
+%sENTRY main {
+  x = f32[1024,1024] parameter(0)
+  w = f32[1024,512] parameter(1)
+  zero = f32[] constant(0)
+  own = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add
+  hidden = f32[1024,512] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  both = (f32[], f32[1024,512]) all-reduce(own, hidden), replica_groups={{0,1},{2,3}}, channel_id=1, use_global_device_ids=true, to_apply=add
+  loss = f32[] get-tuple-element(both), index=0
+  new = f32[1024,512] get-tuple-element(both), index=1
+  ROOT t = (f32[], f32[1024,512]) tuple(loss, new)
+}
+"""
+    found = alike_by_results(make_context(hlo.parse(combined % ADD)))
+    assert found is not None
+    names = {one.name for one in found.instructions}
+    assert {"x", "own"} <= names
+    assert not names & {"w", "hidden"}
+
+
 LOOP = """HloModule m, is_scheduled=true, num_partitions=4
 
 add {

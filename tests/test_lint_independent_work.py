@@ -53,7 +53,7 @@ def test_iterations_that_factor_small_matrices_are_small(size: int, is_small: bo
     if findings:
         (finding,) = findings
         assert finding.severity is Severity.WARNING
-        assert "1 instruction calls a library" in finding.help
+        assert "1 custom call for small arrays" in finding.help
 
 
 SOLVES = (support.DATA / "lint" / "G131.txt").read_text().split("\n\nHloModule silent")[0]

@@ -95,14 +95,14 @@ class Rates:
         """Returns the peak for a kind of product with the name of the peak used, or None if unknown.
 
         A kind without a peak uses that of the type that its passes multiply: `bf16x6` takes six passes of bf16, `f32x3`
-        on GPU is tf32. All others use the peak of `bf16`.
+        on GPU is tf32. All others use the peak of `bf16`, or else of `f32`, the only one on CPU.
         """
         if kind in self.peaks:
             return kind, self.peaks[kind]
         base, _, passes = kind.partition("x")
         if kind == "f32x3":
             base, passes = "tf32", ""
-        name = base if base in self.peaks else "bf16"
+        name = next((one for one in (base, "bf16", "f32") if one in self.peaks), "")
         found = self.peaks.get(name)
         if found is None:
             return None
@@ -340,7 +340,7 @@ _ROWS = (
     Chip(
         "cpu", Backend.CPU, ("host",), source=COMMON,
         rates=Rates(
-            {"bf16": Figure(5e11, COMMON)}, bandwidth=Figure(5e10, COMMON),
+            {"f32": Figure(5e11, COMMON)}, bandwidth=Figure(5e10, COMMON),
             cache_bytes=Figure(32 * _MIB, COMMON), cache_bandwidth=Figure(2e11, COMMON),
             link=Figure(1e10, COMMON), links=Figure(1, COMMON), links_per_axis=Figure(1, COMMON),
         ),

@@ -147,14 +147,18 @@ def show_what_if(report: Output, outcomes: Sequence[what_if.WhatIf]) -> None:
 
 def _change(before: int, after: int, outcome: what_if.WhatIf) -> str:
     """Bytes before and after; a range where the compiler may move more to fast memory than can be told."""
-    least = f"{byte_text(after - outcome.more_at_most)} to " if outcome.more_at_most else ""
-    return f"{byte_text(before)} -> {least}{byte_text(after)}"
+    return f"{byte_text(before)} -> {_range(after - outcome.more_at_most, after)}"
+
+
+def _range(least: int, most: int) -> str:
+    """Two sizes; one if they read alike."""
+    return " to ".join(dict.fromkeys((byte_text(least), byte_text(most))))
 
 
 def _signed(outcome: what_if.WhatIf) -> str:
     saved = outcome.saved
     if outcome.more_at_most:
-        return f"{byte_text(saved)} to {byte_text(saved + outcome.more_at_most)} less"
+        return f"{_range(saved, saved + outcome.more_at_most)} less"
     if not saved:
         return "unchanged"
     return f"{byte_text(saved)} less" if saved > 0 else f"{byte_text(-saved)} more"

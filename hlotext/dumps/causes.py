@@ -21,6 +21,7 @@ from hlotext.dumps.identity.owners import Owner
 from hlotext.dumps.settings import dump_flags
 from hlotext.dumps.stages import stages
 from hlotext.dumps.step import Step
+from hlotext.ir.nodes.computation import Computation
 from hlotext.layout import LayoutError, transpose_is_bitcast
 
 if TYPE_CHECKING:
@@ -140,6 +141,10 @@ def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
     nodes = []
     for name in names:
         node = meant_instruction(after, name)
+        if node is None and isinstance(home := after.find(name), Computation):
+            raise LookupError(
+                f"{home.name} is a computation; ask for an instruction, such as its root {home.root.name}"
+            )
         if node is None:
             raise LookupError(
                 f"no instruction {name} in the final HLO of {compilation.name}{names_meant(after, name)}"

@@ -45,7 +45,7 @@ _STAGES = (
     Stage(
         "sharding",
         "Sharding and partitioning",
-        "Propagates shardings and turns one program for all devices into a program per device.",
+        "Propagates shardings and turns the program for all devices into the one that each device runs (SPMD).",
         r"(gpu-)?spmd-partitioning|tpu-spmd-partitioning|shardy-xla|sharding-(remover|propagation)|spmd-prepare"
         r"|tpu-spmd-concat-rewriter|stateful-rng-spmd-partitioner",
         r"pre-spmd-pipeline|(pre-)?spmd-partitioner|spmd-(cleanup|simplify)|sharding-removal|xla-partitioner.*|spatial-partitioner-cleanup"

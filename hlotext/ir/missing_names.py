@@ -64,6 +64,8 @@ def meant_in(package: str, name: str) -> str:
         f"{home}.{name}" for home in _homes() if name in vars(importlib.import_module(home))["__all__"]
     ]
     if elsewhere:
+        near = slip_of(name, _packages()) if package == _OWN else []
+        elsewhere = [*(f"{_OWN}.{one}" for one in near), *elsewhere]
         return f"it is {' or '.join(elsewhere)}"
     use = _MEANT[""].get(key)
     if use is not None:

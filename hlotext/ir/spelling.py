@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Sized
 from typing import Literal
@@ -28,10 +29,18 @@ class UnknownNameError(KeyError):
 
     def _meant(self) -> str:
         known = list(self._known())
-        alike = did_you_mean(self._name, known)
+        alike = did_you_mean(self._name, known) or suggestion(self._siblings(known))
         if alike or not 0 < len(known) <= _FEW:
             return alike
         return f"known: {', '.join(known)}"
+
+    def _siblings(self, known: Iterable[str]) -> list[str]:
+        """The first names that differ in their number alone, as `dot.1` from `dot.999`."""
+        stem, _, number = self._name.rpartition(".")
+        siblings = (
+            one for one in known if number.isdecimal() and (one == stem or one.rpartition(".")[0] == stem)
+        )
+        return list(itertools.islice(siblings, 3))
 
     def __reduce__(self) -> tuple[type[KeyError], tuple[str]]:
         """Pickles as a KeyError with the whole message: the names belong to a module."""

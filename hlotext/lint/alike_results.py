@@ -18,8 +18,9 @@ from hlotext.analysis.devices import devices_of, participant_groups
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import NATIVE_ASYNC
 from hlotext.ir.values.tile_assignment import MOST_DEVICES
-from hlotext.lint.equal import Equal, EqualPurity, is_of_group, new_values
+from hlotext.lint.equal import EQUALISING, Equal, EqualPurity, is_of_group, new_values
 from hlotext.lint.loop_state import members
 from hlotext.lint.rule import Context
 
@@ -217,6 +218,10 @@ def _read(one: Instruction, index: int | None, graph: CallGraph) -> Iterator[_Pl
         yield one.operands[index], None
     elif opcode in _WHOLE:
         yield one.operands[0], index
+    elif index is not None and NATIVE_ASYNC.get(opcode, opcode) in EQUALISING:
+        start = one.operands[0] if opcode in traits.DONES else one
+        # Collectives of several arrays that XLA combined: their results have nothing to do with each other.
+        yield start.operands[index if len(start.operands) > 1 else 0], None
     elif opcode == "parameter":
         edges = graph.callers.get(one.computation, ()) if one.computation is not None else ()
         if len(edges) == 1:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hlotext.analysis import Backend, ChipChoice, XlaAge, age_for, backend_of, byte_text, choose_chip
+from hlotext.analysis import (
+    Backend,
+    ChipChoice,
+    XlaAge,
+    age_for,
+    backend_of,
+    byte_text,
+    choose_chip,
+    is_optimized,
+)
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
@@ -409,7 +418,13 @@ def _backend(module: Module, platform: str | Backend | None, chip: Chip | None) 
     if found is None and chip is not None:
         return chip.backend
     if found is None:
-        raise MemoryModelError("the text does not show the platform; set platform= to cpu, gpu or tpu")
+        what = "the text does not show the platform; "
+        if not is_optimized(module):
+            what = (
+                "HLO before optimization shows no platform, and its memory is not the compiled program's; use "
+                "compiled HLO, or "
+            )
+        raise MemoryModelError(f"{what}set platform= to cpu, gpu or tpu")
     return found
 
 

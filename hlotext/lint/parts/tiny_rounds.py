@@ -12,7 +12,7 @@ from hlotext.cost.custom_calls import TRIANGULAR_SOLVES
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import counted, is_librarys, is_product_call, pieces, size_of, works
+from hlotext.lint.helpers import is_librarys, is_product_call, pieces, size_of, works
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.started import KERNELS, bodies, thunks_of
 from hlotext.lint.values import changed_bytes
@@ -109,7 +109,7 @@ def _kernels(loop: Instruction, context: Context) -> int:
 
 
 def _of_calls(steps: list[Instruction]) -> str:
-    """Advice on the library calls of an iteration; empty if it has none."""
+    """Advice on the custom calls of an iteration; empty if it has none."""
     calls = sum(
         step.opcode == "custom-call" and (_is_triangular_solve(step) or not is_product_call(step))
         for step in steps
@@ -117,7 +117,7 @@ def _of_calls(steps: list[Instruction]) -> str:
     if not calls:
         return ""
     return (
-        f"; {counted(calls, 'calls', 'call')} a library for small arrays, such as factors of small matrices: "
+        f"; {pluralize(calls, 'custom call')} for small arrays, such as factors of small matrices: "
         "write these out in closed form or unrolled"
     )
 

@@ -107,11 +107,11 @@ def _is_own_part(value: Instruction, context: Context) -> bool:
 def _remedy(one: Communication, part: float, values: list[Instruction], context: Context) -> str:
     """A shard_map is written by hand: it has no sharding that a step could change, but operations for parts. Of a table
     whose rows are looked up nothing is sliced."""
+    if all(map(is_looked_up, values)):
+        return _ROWS
     named = one.instruction if one.instruction.metadata is not None else one.start
     if is_by_hand(named) and part * (one.participants or math.inf) <= _SHARE:
         return _EXCHANGE
-    if all(map(is_looked_up, values)):
-        return _ROWS
     is_own = all(_is_own_part(value, context) for value in values)
     return shift_remedy(one, _STEPS if is_own else _BEFORE)
 
