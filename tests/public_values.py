@@ -110,7 +110,7 @@ def _analysis(_: Path) -> Any:
         analysis.scopes(module),
         analysis.devices_of(module), analysis.mesh_of(module), analysis.age_of(module), analysis.summarize(module),
         analysis.source_locations(module), analysis.argument_shards(module), analysis.parse_mesh("x=4"),
-        analysis.SourceLocations(),
+        analysis.SourceLocations(), analysis.array_origin(module.entry.root),
         analysis.total_of(hlo.parse_shape("f32[3]")), analysis.SourceLocation("a.py", 1, "f"),
         analysis.choose_chip(_corpus(TPU)),
     ]  # fmt: skip

@@ -18,6 +18,7 @@ from tests.support import ROOT
 OF_THE_CODE_ALONE = {
     "hlotext/dumps/kinds.py:_joined",
     "hlotext/dumps/kinds.py:_with_module",
+    "hlotext/ir/foreign_names.py:_unknown",
     "hlotext/ir/tables/opcodes.py:allowed_attributes",
     "hlotext/ir/tables/opcodes.py:common_attributes",
     "hlotext/ir/values/types.py:_dtype",

@@ -309,7 +309,9 @@ def test_every_figure_has_its_source(row: chips.Chip) -> None:
     ]
     assert all(figure.source and figure.value > 0 for figure in figures if figure is not None)
     if rates.peaks:
-        bf16 = rates.peak("bf16").value
+        base = rates.peak("bf16")
+        assert base is not None
+        bf16 = base.value
         assert all(
             (figure.value >= bf16) is (kind in ("bf16", "int8", "fp8") or len(rates.peaks) == 1)
             for kind, figure in rates.peaks.items()

@@ -393,6 +393,7 @@ def test_a_baseline_survives_renaming(path: Path) -> None:
         ignore=(
             "C105",
             "C107",
+            "D101",
             "G110",
             "G116",
             "G118",

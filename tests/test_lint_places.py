@@ -367,7 +367,7 @@ def test_what_stops_the_last_candidate_of_an_inner_loop_is_told() -> None:
 def test_a_rule_of_several_forms_says_why_of_each() -> None:
     """And what it looks for."""
     (silence,) = lint.explain_silence(Source(ONE_HOT), "D101", lint.Config(profile=Backend.TPU))
-    assert silence.reason == "none of the rule's 10 patterns matches"
+    assert silence.reason == "none of the rule's 11 patterns matches"
     told = dict(line.split(": ", 1) for line in silence.details)
     assert told["Matmuls, and the operations around them, in a wide type although the data was narrow"] == (
         "the rule does not apply because every matmul with f32 operands also depends on wide data"

@@ -1,4 +1,4 @@
-"""Where an array comes from: the argument of the program, or the instruction that computes it."""
+"""Origins of arrays: the argument of the program, or the instruction that computes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_STEPS = 300
 
 @attrs.frozen
 class ArrayOrigin:
-    """Where an array comes from."""
+    """The origin of an array."""
 
     instruction: Instruction
     """The parameter of the entry computation, or the instruction that computes the array."""

@@ -43,7 +43,7 @@ def bare(name: str) -> str:
 
 
 def _target(instruction: Instruction) -> str:
-    """What a custom call calls, in lower case; empty for others."""
+    """The target of a custom call, in lower case; empty for others."""
     if instruction.opcode != "custom-call":
         return ""
     return str(instruction.attributes.get("custom_call_target", "")).lower()

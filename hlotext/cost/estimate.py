@@ -279,8 +279,9 @@ class Estimate:
 
     @property
     def utilized_peak(self) -> Figure | None:
-        """The peak rate that `utilization` refers to: the chip's for bf16, or a higher one that matmuls use, such as that for
-        int8. None if unknown.
+        """The peak rate that `utilization` refers to; None if unknown.
+
+        This is the chip's peak for bf16, or a higher one that matmuls use, such as that for int8.
         """
         known = [self.chip.rates.peak(name) for name in ("bf16", *self.product_rates)]
         return max((one for one in known if one is not None), key=lambda one: one.value, default=None)

@@ -7,7 +7,7 @@ from hlotext.ir.tables import traits
 from hlotext.lint.slots import before_loops
 from hlotext.lint.values import Value, entered
 
-_SAME = frozenset({"bitcast", "broadcast", "convert", "copy", "reshape", "transpose", "opt-barrier"})
+_SAME = traits.REPEATS_ELEMENTS | traits.CONVERSIONS | traits.FORWARDS_OPERAND
 _CUT = frozenset({"dynamic-slice", "slice"})
 _MOST_STEPS = 60
 _LEAST_CLASSES = 4
