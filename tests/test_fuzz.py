@@ -30,7 +30,7 @@ BROKEN = sorted((support.DATA / "err").glob("*.hlo")) + sorted(support.INVALID.i
 RIGHT = sorted((support.DATA / "ok").glob("*.hlo")) + support.corpus_files(["handmade"])
 
 
-@pytest.mark.parametrize("shard", support.in_stages(range(SHARDS), slow=1, nightly=4))
+@pytest.mark.parametrize("shard", support.in_stages(range(SHARDS), slow=1, nightly=3))
 def test_damaged_texts(shard: int) -> None:
     """Bytes, tokens and lines out of place: nothing but HloSyntaxError, nothing lost, everything printed."""
     small = seeds.small()

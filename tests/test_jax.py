@@ -32,7 +32,7 @@ def in_jax(*arguments: str) -> None:
     assert run.returncode == 0, run.stderr[-3000:]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", support.in_stages(CASES, slow=8, nightly=len(CASES)))
 def test_in_jax(case: str) -> None:
     """What the function of that name in `tests/jax_programs.py` asserts."""
     in_jax(case)

@@ -78,7 +78,7 @@ def said(*arguments: str | Path) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize(
     "path",
-    support.in_stages(support.spread(FILES, 4), slow=len(FILES) // 4, nightly=len(FILES) // 2),
+    support.in_stages(support.spread(FILES, 4), slow=len(FILES) // 4, nightly=2 * len(FILES) // 5),
     ids=support.corpus_id,
 )
 def test_a_summary_is_the_same(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

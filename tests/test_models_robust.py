@@ -43,7 +43,7 @@ def test_small_modules(path) -> None:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize(
-    "path", support.in_stages(support.spread(ALL, 2), nightly=len(ALL) // 2), ids=lambda path: path.name
+    "path", support.in_stages(support.spread(ALL, 3), nightly=len(ALL) // 3), ids=lambda path: path.name
 )
 def test_the_corpus(path) -> None:  # type: ignore[no-untyped-def]
     for module in hlo.parse_tolerant(path.read_text("utf-8")).modules[:1]:
