@@ -216,7 +216,7 @@ def prices_of(
     estimate = cost.estimate(module, row, trips=taken)
     parts = [f"although compiled for {estimate.compiled_for}"] if estimate.compiled_for else []
     chosen = [rate for rate in estimate.product_rates if rate not in _BY_TYPE]
-    if chosen:
+    if chosen and len(estimate.chip.rates.peaks) > 1:
         parts.append(f"with f32 matmuls at the {' and '.join(chosen)} rate")
     if estimate.cached_bytes is not None:
         parts.append("with all arrays in its cache")
