@@ -82,9 +82,8 @@ def command(
     Exit status: 0 written, 1 COMMAND does not fail, or not with the anonymized module, 2 usage error or unreadable
     input.
     """
-    refuse_overwriting(
-        "-o", str(target), [path]
-    )  # without `--` the options of COMMAND may be taken for its own
+    # Without `--` the options of COMMAND may be taken for its own.
+    refuse_overwriting("-o", str(target), [path])
     refuse_missing(map(str, include))
     try:
         found = bugreport.make(

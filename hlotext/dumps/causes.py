@@ -141,11 +141,12 @@ def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
     nodes = []
     for name in names:
         node = meant_instruction(after, name)
-        if node is None and isinstance(home := after.find(name), Computation):
-            raise LookupError(
-                f"{home.name} is a computation; ask for an instruction, such as its root {home.root.name}"
-            )
         if node is None:
+            home = after.find(name)
+            if isinstance(home, Computation):
+                raise LookupError(
+                    f"{home.name} is a computation; ask for an instruction, such as its root {home.root.name}"
+                )
             raise LookupError(
                 f"no instruction {name} in the final HLO of {compilation.name}{names_meant(after, name)}"
             )

@@ -154,9 +154,8 @@ def tell_members(kind: type) -> None:
     found: Callable[[object, str], object] | None = getattr(kind, "__getattr__", None)
 
     def missing(value: object, name: str) -> object:
-        if found is not None and not isinstance(
-            _static(kind, name), _ANSWERING
-        ):  # what attrs computes on first access
+        # What attrs computes on first access.
+        if found is not None and not isinstance(_static(kind, name), _ANSWERING):
             try:
                 return found(value, name)
             except AttributeError:

@@ -284,9 +284,8 @@ def _saved(product: Product, moved: _Moved, flops: int, count: int, context: Con
     once = prices.reading(narrow) * times + prices.reading(wide) * (times / count)
     left = max(compute, once) + prices.reading(moved.read) * times / 2
     gone = prices.seconds(product.whole) * part + prices.together(moved.without)
-    if (
-        moved.is_sum
-    ):  # in fast memory, whose rate only the compiler knows, reading and writing it still takes time
+    if moved.is_sum:
+        # In fast memory, whose rate only the compiler knows, reading and writing it still takes time.
         took, step = prices.compiler_seconds(product.whole), prices.compiler_step
         if took > gone:
             return max(0.0, took - left) * prices.step / step
